@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Time as an argument. Pure code takes `now_ns`; loops that wait take a clock, so that a test can
+ * run the same loop under virtual time.
+ */
+#ifndef MTR_BASE_CLOCK_H
+#define MTR_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct mtr_clock {
+    uint64_t (*now_ns)(void *context); /* monotonic, from an arbitrary origin */
+    void *context;
+};
+
+static inline uint64_t mtr_now_ns(const struct mtr_clock *c)
+{
+    return c->now_ns(c->context);
+}
+
+/* CLOCK_MONOTONIC. */
+struct mtr_clock mtr_clock_monotonic(void);
+
+/* Seconds since 1970, for `created` fields and log lines only. */
+int64_t mtr_wall_seconds(void);
+
+#define MTR_NS_PER_S 1000000000ull
+#define MTR_NS_PER_MS 1000000ull
+#define MTR_NS_PER_US 1000ull
+
+#endif
