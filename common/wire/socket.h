@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * ZeroMQ sockets, the only place that calls libzmq.
+ *
+ * Addresses: "ipc:///path" (the socket file gets mode 0660, its directory must exist) or
+ * "tcp://address:port", which needs CURVE keys: without a key pair tcp is refused. A key file holds
+ * a Z85 key, as `metralectl keygen` writes it: NAME.key (secret, mode 0600, refused when others can
+ * read it) and NAME.pub. A listening socket has a list of public keys that may connect.
+ *
+ * Every wait has a deadline. High-water marks are set, so no queue is unbounded: a send that would
+ * block fails with MTR_BUSY.
+ */
+#ifndef MTR_WIRE_SOCKET_H
+#define MTR_WIRE_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/base/str.h"
+
+struct mtr_wire;   /* a ZeroMQ context: one a process */
+struct mtr_socket; /* used by one thread at a time */
+
+enum mtr_socket_kind {
+    MTR_SOCKET_ROUTER, /* broker: many workers */
+    MTR_SOCKET_DEALER, /* worker */
+    MTR_SOCKET_REP,    /* broker: admin */
+    MTR_SOCKET_REQ,    /* metralectl */
+};
+
+struct mtr_wire_keys {
+    char public_key[41];  /* Z85, or "" for none */
+    char secret_key[41];
+    char server_key[41];  /* the peer's, for connecting sockets */
+    const char (*allowed)[41]; /* [allowed_count] public keys that may connect */
+    size_t allowed_count;
+};
+
+struct mtr_wire *mtr_wire_create(struct mtr_error *err);
+void mtr_wire_destroy(struct mtr_wire *w);
+
+bool mtr_wire_keygen(char public_key[41], char secret_key[41], struct mtr_error *err);
+bool mtr_wire_read_key(const char *path, bool secret, char key[41], struct mtr_error *err);
+
+struct mtr_socket *mtr_socket_bind(struct mtr_wire *w, enum mtr_socket_kind kind,
+                                   const char *address, const struct mtr_wire_keys *keys,
+                                   struct mtr_error *err);
+struct mtr_socket *mtr_socket_connect(struct mtr_wire *w, enum mtr_socket_kind kind,
+                                      const char *address, const struct mtr_wire_keys *keys,
+                                      struct mtr_error *err);
+void mtr_socket_close(struct mtr_socket *s);
+
+/* peer: the routing id on ROUTER sockets (as received), {NULL, 0} on others. */
+bool mtr_socket_send(struct mtr_socket *s, struct mtr_str peer, struct mtr_str message,
+                     struct mtr_error *err);
+
+/* Takes one message if there is one: true and message->ptr set, or true and ptr NULL when none waits.
+ * Both strings are copied into the arena. Larger messages than MTR_WIRE_MAX_MESSAGE_BYTES are
+ * refused by the socket. */
+bool mtr_socket_receive(struct mtr_socket *s, struct mtr_arena *arena, struct mtr_str *peer,
+                        struct mtr_str *message, struct mtr_error *err);
+
+/* A descriptor that polls readable when the socket may have something (edge: always drain with
+ * mtr_socket_receive until none waits). */
+int mtr_socket_fd(struct mtr_socket *s);
+
+/* Waits until the socket has a message, the extra descriptor (or -1) is readable, or timeout_ms. */
+bool mtr_socket_wait(struct mtr_socket *s, int extra_fd, int timeout_ms);
+
+#endif
