@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Causal attention of each row over its sequence's cache, through the block table:
+ *   out[r, h] = softmax(scale * q[r, h] . K[0..p]) V[0..p],   p = positions[r]
+ * with an optional window (positions > p - window), soft cap (c * tanh(s / c)) and sink logits.
+ * The rows' own keys and values are in the cache already (rope_append).
+ *
+ * Numerics: history is folded in stretches of a fixed length, in order, with an online softmax
+ * (Milakov, Gimelshein 2018; Dao et al. 2022); the same for prefill and decode. So a row's bits do not
+ * depend on chunking, batch or which lane computed it.
+ * Grid: (kv heads, rows or row tiles).
+ */
+#ifndef MTR_ARGS_ATTENTION_H
+#define MTR_ARGS_ATTENTION_H
+
+#include "kernels/args/step.h"
+
+#define MTR_ATTENTION_STRETCH 64 /* tokens; the fixed length */
+
+struct mtr_attention_args {
+    const struct mtr_step_view *step;
+    const void *q;       /* [tokens, heads, head_dim] activations */
+    const void *k_cache; /* [blocks, kv_heads, block_tokens, head_dim] */
+    const void *v_cache;
+    const float *sinks;  /* [heads] or NULL */
+    void *out;           /* [tokens, heads, head_dim] activations */
+    void *scratch;       /* partial results of stretches, or NULL where the point needs none */
+    uint32_t group;
+    uint32_t heads, kv_heads, head_dim;
+    uint32_t block_tokens;
+    uint32_t window; /* 0: all */
+    float scale;
+    float softcap; /* 0: off */
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * y = x W^T + bias, for up to four weights that read the same x (q, k, v; gate, up; the experts'
+ * shared inputs), then an epilogue:
+ *   NONE      each weight's rows go to its own output
+ *   ADD       out[0] += the product (residual); one weight
+ *   GLU       out[0] = act(first) * second; two weights of equal rows
+ *
+ * Numerics: every output sums over K in an order that depends on K alone (the point states which),
+ * never on the number of rows. Grid: (tiles of N, tiles of rows).
+ */
+#ifndef MTR_ARGS_LINEAR_H
+#define MTR_ARGS_LINEAR_H
+
+#include "kernels/args/step.h"
+
+#define MTR_LINEAR_PARTS 4
+
+enum mtr_epilogue { MTR_EPILOGUE_NONE, MTR_EPILOGUE_ADD, MTR_EPILOGUE_GLU };
+
+struct mtr_linear_part {
+    const void *weight;       /* [n, k] in the point's weight format */
+    const void *scale;        /* of that format, or NULL */
+    const void *global_scale; /* or NULL */
+    const void *bias;         /* [n] f32 or the activation format as the point says, or NULL */
+    void *y;                  /* [rows, n] */
+    uint32_t n;
+    uint32_t y_stride; /* elements between rows of y */
+};
+
+struct mtr_linear_args {
+    const struct mtr_step_view *step;
+    const void *x; /* [rows, k] activations, row stride x_stride elements */
+    struct mtr_linear_part part[MTR_LINEAR_PARTS];
+    uint32_t parts;
+    uint32_t k;
+    uint32_t x_stride;
+    uint32_t rows_kind;  /* enum mtr_rows */
+    uint32_t epilogue;   /* enum mtr_epilogue */
+    uint32_t activation; /* enum mtr_activation, for GLU */
+    float multiplier;    /* of the product, 1 for none */
+};
+
+#endif

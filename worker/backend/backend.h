@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A device: memory, copies, kernels, streams, events, graphs. A table of functions with one
+ * implementation a directory: host/ (this machine's CPU), cuda/ (driver API), mock/ (records what
+ * it is asked, for unit tests).
+ *
+ * Device addresses are plain pointers (on CUDA they must not be read by the host). Calls on one
+ * stream run in order; a NULL stream is the default one. Every function that can fail says so and
+ * fills err; a backend whose device is lost fails everything from then on with MTR_IO and
+ * `lost` set. Not thread-safe but for alloc_pinned, copy and stream functions used on different
+ * streams (weight loading).
+ */
+#ifndef MTR_BACKEND_H
+#define MTR_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+
+struct mtr_stream;
+struct mtr_event;
+struct mtr_graph;
+struct mtr_kernel; /* a function that can be launched; owned by the backend */
+
+struct mtr_device_info {
+    char name[96];      /* "AMD EPYC 9654 (avx512)" */
+    char hardware[32];  /* kernel class: "host", "hopper", "gb10", "b200" */
+    uint64_t memory_total_bytes;
+    uint64_t memory_free_bytes;
+    uint32_t processors; /* threads of the host pool, or SMs */
+    bool unified;        /* device memory is host memory */
+    bool graphs;         /* capture and replay work */
+};
+
+struct mtr_backend {
+    const struct mtr_backend_ops *ops;
+    bool lost;
+};
+
+struct mtr_backend_ops {
+    const char *name;
+    void (*destroy)(struct mtr_backend *b);
+    bool (*info)(struct mtr_backend *b, struct mtr_device_info *out, struct mtr_error *err);
+
+    /* Memory. alloc: 256-byte aligned, content undefined. */
+    void *(*alloc)(struct mtr_backend *b, size_t bytes, struct mtr_error *err);
+    void (*free)(struct mtr_backend *b, void *p);
+    void *(*alloc_pinned)(struct mtr_backend *b, size_t bytes, struct mtr_error *err);
+    void (*free_pinned)(struct mtr_backend *b, void *p);
+    bool (*upload)(struct mtr_backend *b, struct mtr_stream *s, void *dst, const void *src,
+                   size_t bytes, struct mtr_error *err);
+    bool (*download)(struct mtr_backend *b, struct mtr_stream *s, void *dst, const void *src,
+                     size_t bytes, struct mtr_error *err);
+    bool (*copy)(struct mtr_backend *b, struct mtr_stream *s, void *dst, const void *src,
+                 size_t bytes, struct mtr_error *err);
+    bool (*fill)(struct mtr_backend *b, struct mtr_stream *s, void *dst, uint8_t value,
+                 size_t bytes, struct mtr_error *err);
+
+    /* Kernels. The same names on every class; NULL and MTR_NOT_FOUND when the class lacks one.
+     * `args` is the struct of kernels/args for the kernel's family, copied before launch returns. */
+    struct mtr_kernel *(*kernel)(struct mtr_backend *b, const char *module, const char *function,
+                                 struct mtr_error *err);
+    bool (*launch)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
+                   const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+                   const void *args, size_t args_bytes, struct mtr_error *err);
+
+    struct mtr_stream *(*stream_create)(struct mtr_backend *b, struct mtr_error *err);
+    void (*stream_destroy)(struct mtr_backend *b, struct mtr_stream *s);
+    bool (*stream_wait)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_error *err);
+
+    struct mtr_event *(*event_create)(struct mtr_backend *b, struct mtr_error *err);
+    void (*event_destroy)(struct mtr_backend *b, struct mtr_event *e);
+    bool (*event_record)(struct mtr_backend *b, struct mtr_event *e, struct mtr_stream *s,
+                         struct mtr_error *err);
+    bool (*event_wait)(struct mtr_backend *b, struct mtr_event *e, struct mtr_error *err);
+    bool (*event_elapsed_ns)(struct mtr_backend *b, struct mtr_event *from, struct mtr_event *to,
+                             uint64_t *ns, struct mtr_error *err);
+    bool (*stream_wait_event)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_event *e,
+                              struct mtr_error *err);
+
+    /* Graphs, where info.graphs. */
+    bool (*graph_begin)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_error *err);
+    struct mtr_graph *(*graph_end)(struct mtr_backend *b, struct mtr_stream *s,
+                                   struct mtr_error *err);
+    bool (*graph_launch)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_graph *g,
+                         struct mtr_error *err);
+    void (*graph_destroy)(struct mtr_backend *b, struct mtr_graph *g);
+};
+
+#endif

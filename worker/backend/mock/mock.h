@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The mock backend: host memory, and a record of every launch and copy instead of their effect.
+ * Tests ask what was launched, in which order, with which grid and arguments; they can declare
+ * kernels absent and make the n-th call fail.
+ */
+#ifndef MTR_BACKEND_MOCK_H
+#define MTR_BACKEND_MOCK_H
+
+#include "worker/backend/backend.h"
+
+struct mtr_mock_call {
+    enum { MTR_MOCK_LAUNCH, MTR_MOCK_UPLOAD, MTR_MOCK_DOWNLOAD, MTR_MOCK_COPY, MTR_MOCK_FILL } kind;
+    const char *module, *function; /* LAUNCH */
+    uint32_t grid[3];
+    const void *args; /* LAUNCH: a copy, owned by the mock */
+    size_t bytes;     /* of args, or of the copy */
+    void *dst;
+    const void *src;
+};
+
+struct mtr_backend *mtr_mock_backend_create(void);
+uint32_t mtr_mock_call_count(const struct mtr_backend *b);
+const struct mtr_mock_call *mtr_mock_call(const struct mtr_backend *b, uint32_t index);
+void mtr_mock_forget(struct mtr_backend *b);
+void mtr_mock_deny(struct mtr_backend *b, const char *module, const char *function);
+void mtr_mock_fail_after(struct mtr_backend *b, uint32_t calls); /* the device is lost then */
+
+#endif
