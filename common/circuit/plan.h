@@ -44,13 +44,15 @@ struct mtr_plan_buffer {
     uint64_t offset;    /* in the arena */
 };
 
-/* A matrix or vector of the checkpoint. What stands in the file may be in another format than the
- * class computes in; the kernel point that reads it was chosen for `format`. */
+/* A matrix or vector of the checkpoint. The kernel point that reads it was chosen for kernel_format;
+ * where that differs from what the file holds, the loader converts (plain formats to f32 or bf16
+ * only; a class keeps its vectors in one format). */
 struct mtr_plan_weight {
     const char *name;   /* in the checkpoint */
     uint64_t rows;      /* outputs; 1 for vectors */
     uint64_t cols;      /* inputs, innermost */
-    enum mtr_format format;
+    enum mtr_format format;        /* in the checkpoint */
+    enum mtr_format kernel_format; /* in device memory */
     bool tied;          /* the same tensor is bound by an earlier weight too */
     /* Quantization scales in tensors of their own: indices into weights, or MTR_NONE. */
     uint16_t scale;        /* block, channel or tensor scales */
