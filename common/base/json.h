@@ -7,8 +7,10 @@
  * must name the byte where it happened. See docs/adr/0002.
  *
  * A value is immutable and lives as long as the arena and, for numbers and for strings without
- * escapes, the input text that it points into. Limits: nesting MTR_JSON_MAX_DEPTH; duplicate keys
- * are kept in order and a look-up finds the last, as in Python. Strings are valid UTF-8: a lone
+ * escapes, the input text that it points into. Limits: nesting MTR_JSON_MAX_DEPTH, a number's text
+ * MTR_JSON_MAX_NUMBER_BYTES, and the arena's limit (also held against the parser's own stack of
+ * unfinished values). A REAL beyond double's range is infinite, as in Python. Duplicate keys are
+ * kept in order and a look-up finds the last, as in Python. Strings are valid UTF-8: a lone
  * surrogate escape is refused, raw invalid UTF-8 too.
  */
 #ifndef MTR_BASE_JSON_H
@@ -23,8 +25,9 @@
 #include "common/base/str.h"
 
 #define MTR_JSON_MAX_DEPTH 128
+#define MTR_JSON_MAX_NUMBER_BYTES 1024
 
-enum mtr_json_kind {
+enum __attribute__((packed)) mtr_json_kind { /* one byte: a value then takes 32 */
     MTR_JSON_NULL,
     MTR_JSON_BOOL,
     MTR_JSON_INT,  /* no fraction, no exponent; `integer` holds it when it fits, see `big` */

@@ -17,6 +17,8 @@ struct mtr_map {
     struct mtr_map_entry *entries; /* [capacity], a power of two, or NULL */
     size_t capacity;
     size_t count;
+    bool has_zero; /* the entry of key 0, which the table itself uses for an empty slot */
+    uint64_t zero_value;
 };
 
 void mtr_map_free(struct mtr_map *m); /* a zeroed struct is an empty map */
