@@ -9,7 +9,34 @@
  * Names. Module = family. Function = family, then the policies that tell its points apart:
  *   embed_<weight>           linear_<weight>            rms_norm    rotary
  *   rope_append_<cache>      attention_<cache>          add  glu  activate  scale  gather
+ * (rotary and rope_append are points of module "rope", the last row of module "elementwise")
  * with <weight> and <cache> the names of common/numeric/format.h: linear_q4_1, attention_bf16.
+ *
+ * Slots of a launch (struct mtr_launch), by function; a slot in brackets may be MTR_NONE or missing
+ * at the end. What plan builders fill in and launchers read is this and nothing else.
+ *
+ *   function     in                  out              weights           also, and parameters
+ *   embed        -                   y                table             [MULTIPLIER 1]
+ *   rms_norm     x [residual]        y [residual]     weight            EPS [UNIT_OFFSET 0]
+ *   linear       x                   y of each part   2i: W of part i   [EPILOGUE NONE]
+ *                                                     [2i+1: bias]      [ACTIVATION] [MULTIPLIER 1]
+ *   rotary       -                   table            -                 constant: inverse
+ *                                                                       frequencies [ROPE_SCALE 1]
+ *   rope_append  q k v [table]       q                [q norm, k norm]  cache; HEADS KV_HEADS HEAD_DIM
+ *                                                                       [ROTARY_DIM HEAD_DIM]
+ *                                                                       [INTERLEAVED 0] [EPS]
+ *                                                                       [UNIT_OFFSET 0]
+ *   attention    q                   y                [sinks]           cache; HEADS KV_HEADS HEAD_DIM
+ *                                                                       ATTN_SCALE [WINDOW 0] [SOFTCAP 0]
+ *   add          a b                 y                -                 -
+ *   glu          a b                 y                -                 ACTIVATION
+ *   activate     a                   y                -                 ACTIVATION
+ *   scale        a                   y                -                 MULTIPLIER
+ *   gather       a [tokens]          y [outputs]      -                 -
+ *
+ * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up) and
+ * one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of all
+ * buffers but x and y of linear are dense: row_bytes = columns x element size.
  */
 #ifndef MTR_CIRCUIT_FAMILIES_H
 #define MTR_CIRCUIT_FAMILIES_H
@@ -26,6 +53,9 @@ struct mtr_point {
     uint32_t min_rows, max_rows; /* that one launch covers; 0: no bound */
     const char *numerics;   /* how it sums, in words that the plan's digest includes */
     bool by_default;        /* false: only when a named policy asks for it */
+    /* What one block of the grid covers of the output; 0: the launcher takes 1 row, all columns.
+     * Row-wise families use tile_rows only. */
+    uint32_t tile_cols, tile_rows;
 };
 
 struct mtr_family {

@@ -119,6 +119,7 @@ enum mtr_param {
     MTR_P_MULTIPLIER,   /* real: embedding, residual or logit scale */
     MTR_P_EXPERTS,
     MTR_P_TOP_K,
+    MTR_P_EPILOGUE,     /* enum mtr_epilogue of kernels/args/linear.h */
     MTR_P_COUNT,
 };
 

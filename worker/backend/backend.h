@@ -66,6 +66,11 @@ struct mtr_backend_ops {
                    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
                    const void *args, size_t args_bytes, struct mtr_error *err);
 
+    /* Runs work(context, i) for i in [0, count) on the host's threads and returns when all are done;
+     * in any order. For host work beside kernels (sampling). NULL: the caller runs them itself. */
+    void (*parallel)(struct mtr_backend *b, uint32_t count,
+                     void (*work)(void *context, uint32_t index), void *context);
+
     struct mtr_stream *(*stream_create)(struct mtr_backend *b, struct mtr_error *err);
     void (*stream_destroy)(struct mtr_backend *b, struct mtr_stream *s);
     bool (*stream_wait)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_error *err);
