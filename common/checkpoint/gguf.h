@@ -9,8 +9,9 @@
  *
  * The header is walked once and every value of it checked; what is kept are pointers into the
  * mapping, so that a vocabulary of 260,000 strings costs nothing until somebody iterates over it.
- * Refused: arrays of arrays, booleans that are neither 0 nor 1, duplicate keys and names, unknown
+ * Refused: arrays of arrays, booleans that are neither 0 nor 1, duplicate keys, unknown
  * types (by name where ggml knows them), offsets that are not aligned, overlap or leave the file.
+ * Tensor names may still repeat: checkpoint.c checks that over all files of a model.
  *
  * Source: the GGUF specification in ggml's documentation (docs/gguf.md).
  */
@@ -29,7 +30,7 @@
 #define MTR_GGUF_MAX_KEY_BYTES    65535
 #define MTR_GGUF_MAX_NAME_BYTES   255         /* of a tensor; the specification says 64 */
 #define MTR_GGUF_MAX_ARRAY_ITEMS  (16u << 20) /* sixty times the largest vocabulary known */
-#define MTR_GGUF_MAX_HEADER_BYTES (1u << 30)
+#define MTR_GGUF_MAX_HEADER_BYTES (256u << 20)
 #define MTR_GGUF_MAX_RANK         4
 #define MTR_GGUF_MAX_ALIGNMENT    (1u << 20)
 
