@@ -43,11 +43,11 @@ struct mtr_effect {
 
 /* Neutral values are those of mtr_sampling_greedy(). */
 struct mtr_sampling {
-    float temperature; /* 0: greedy */
-    float top_p;       /* 1: off */
-    uint32_t top_k;    /* 0: off */
-    float min_p;       /* 0: off */
-    float top_n_sigma; /* 0: off */
+    float temperature;        /* 0: greedy */
+    float top_p;              /* 1: off */
+    uint32_t top_k;           /* 0: off */
+    float min_p;              /* 0: off */
+    float top_n_sigma;        /* 0: off */
     float repetition_penalty; /* 1: off */
     float presence_penalty;   /* 0: off */
     float frequency_penalty;  /* 0: off */
@@ -55,8 +55,8 @@ struct mtr_sampling {
     uint32_t output_start; /* position of the first generated token */
     uint32_t logprobs;     /* 0: none; 1 + n: the token's own and the n best */
     uint32_t bias_count;
-    const uint32_t *bias_ids;   /* [bias_count] */
-    const float *bias_values;   /* [bias_count] */
+    const uint32_t *bias_ids; /* [bias_count] */
+    const float *bias_values; /* [bias_count] */
 };
 
 static inline struct mtr_sampling mtr_sampling_greedy(void)
@@ -85,8 +85,8 @@ struct mtr_lane {
     uint32_t outputs;
     uint32_t drafts;
     const struct mtr_sampling *sampling; /* NULL: as before */
-    const uint8_t *mask; /* [outputs, ceil(vocab / 8)] or NULL */
-    uint32_t mask_bytes;
+    const uint8_t *mask;                 /* [outputs, ceil(vocab / 8)] or NULL */
+    uint32_t mask_bytes;                 /* of all rows together */
     uint32_t banned_count;
     const uint32_t *banned; /* [banned_count] */
     bool score;
@@ -105,8 +105,8 @@ struct mtr_token_logprobs {
     float logprob;
     uint32_t rank;
     uint32_t top_count;
-    const uint32_t *top_ids;     /* [top_count], best first */
-    const float *top_logprobs;   /* [top_count] */
+    const uint32_t *top_ids;   /* [top_count], best first */
+    const float *top_logprobs; /* [top_count] */
 };
 
 struct mtr_lane_result {
