@@ -56,6 +56,11 @@ struct mtr_point {
     /* What one block of the grid covers of the output; 0: the launcher takes 1 row, all columns.
      * Row-wise families use tile_rows only. */
     uint32_t tile_cols, tile_rows;
+    /* A function of module "repack" (kernels/args/repack.h) that lays a matrix of `weight` out for
+     * this point when it is loaded; NULL: it is read as it stands in the file. Rows are then padded
+     * to a multiple of repack_rows. */
+    const char *repack;
+    uint32_t repack_rows;
 };
 
 struct mtr_family {
