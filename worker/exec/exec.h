@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The executor: runs step plans on a backend, by the launch lists of a circuit's plan.
+ *
+ * It makes no decisions. A step is checked against everything that the model and the executor's
+ * memory say (slots, block ids, token ids, positions, tables); a plan that can't be right is
+ * refused with MTR_INVALID and has changed nothing. Then, in order: effects, lanes into slots, one
+ * or more passes over the launch list, sampling. A pass is as much of the step as max_step_outputs
+ * allows; more than one is needed only when lanes are scored, and since a row's bits do not depend
+ * on how rows are cut into passes, nobody can tell.
+ *
+ * A slot is what the scheduler gives a sequence: a token history, one block table for each cache
+ * group, sampling parameters. Slots persist between steps; the broker names them by number.
+ *
+ * Memory: the arena, caches, state slots and tables are allocated at creation (on the host class
+ * untouched pages cost nothing until the cache grows into them). After the first steps a step does
+ * not allocate.
+ *
+ * Not thread-safe: one thread calls.
+ */
+#ifndef MTR_EXEC_EXEC_H
+#define MTR_EXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/circuit/plan.h"
+#include "common/wire/step.h"
+#include "worker/backend/backend.h"
+
+struct mtr_exec;
+
+/* Told of every row of logits before it is used: for golden checks. */
+struct mtr_exec_observer {
+    void (*row)(void *context, uint64_t sequence, uint32_t position, const float *logits);
+    void *context;
+};
+
+/* What stays the caller's and must outlive the executor: backend, plan, weights. */
+struct mtr_exec_options {
+    struct mtr_backend *backend;
+    const struct mtr_plan *plan;
+    void *const *weights; /* [plan->weight_count] device addresses */
+    uint32_t max_slots;
+    uint32_t group_blocks[MTR_MAX_GROUPS]; /* capacity of each cache group */
+    uint32_t snapshots;                    /* of recurrent state, beside one state a slot */
+    struct mtr_exec_observer observer;     /* row NULL: none */
+};
+
+struct mtr_exec *mtr_exec_create(const struct mtr_exec_options *options, struct mtr_error *err);
+void mtr_exec_destroy(struct mtr_exec *e); /* NULL is fine */
+
+/* Runs one step. The result's arrays are valid until the next step. Codes: MTR_INVALID and
+ * MTR_UNSUPPORTED for plans that are refused; anything else means that the device or this process
+ * is in trouble and the executor must not be used again. */
+bool mtr_exec_step(struct mtr_exec *e, const struct mtr_step_plan *plan,
+                   struct mtr_step_result *result, struct mtr_error *err);
+
+/* Bytes that the executor takes: all of plan's arena, tables and step views, without caches. */
+uint64_t mtr_exec_fixed_bytes(const struct mtr_plan *plan, uint32_t max_slots, uint32_t snapshots);
+
+/*
+ * Divides cache memory between the groups, so that each can hold the same number of sequences of
+ * max_sequence_tokens (a window group needs its window only, and the tokens of one step). Fills
+ * blocks [plan->group_count], at most what max_slots such sequences need twice over, so that the
+ * prefix cache has room. MTR_NO_MEMORY when not even one sequence of 16 blocks fits.
+ */
+bool mtr_exec_divide_cache(const struct mtr_plan *plan, uint32_t max_slots, uint64_t bytes,
+                           uint32_t blocks[MTR_MAX_GROUPS], struct mtr_error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* add, glu, activate, scale, gather: one argument struct for all. Grid: row tiles. */
+#include "kernels/args/elementwise.h"
+
+#include <string.h>
+
+#include "worker/ops/launcher.h"
+
+bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_op *op,
+                        struct mtr_error *err)
+{
+    const struct mtr_launch *l = op->launch;
+    bool gather = strcmp(l->point->function, "gather") == 0;
+    const struct mtr_elementwise_args args = {
+        .step = c->step,
+        .a = mtr_op_in(c, l, 0),
+        .b = mtr_op_in(c, l, 1),
+        .y = mtr_op_out(c, l, 0),
+        .gather = gather ? c->output_rows : NULL,
+        .rows_kind = l->rows,
+        .cols = mtr_op_cols(c, l->out[0]),
+        .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
+        .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
+    };
+    return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Matrix products that share an input. Grid: (tiles of columns, tiles of rows); the columns of all
+ * parts stand side by side, each part in whole tiles. With GLU the two parts share their columns.
+ */
+#include "kernels/args/linear.h"
+
+#include "worker/ops/launcher.h"
+
+static const void *scale_of(const struct mtr_op_context *c, uint16_t scale)
+{
+    return scale == MTR_NONE ? NULL : c->weights[scale];
+}
+
+static struct mtr_linear_part part_of(const struct mtr_op_context *c, const struct mtr_launch *l,
+                                      uint32_t i)
+{
+    const struct mtr_plan_weight *w = &c->plan->weights[l->weights[2 * i]];
+    uint32_t o = i < l->out_count ? i : 0; /* GLU: both write the one output */
+    const struct mtr_plan_buffer *y = &c->plan->buffers[l->out[o]];
+    return (struct mtr_linear_part){
+        .weight = mtr_op_weight(c, l, 2 * i),
+        .scale = scale_of(c, w->scale),
+        .global_scale = scale_of(c, w->global_scale),
+        .bias = mtr_op_weight(c, l, 2 * i + 1),
+        .y = mtr_op_out(c, l, o),
+        .n = (uint32_t)w->rows,
+        .y_stride = (uint32_t)(y->row_bytes / mtr_format_info(y->format)->block_bytes),
+    };
+}
+
+bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+{
+    const struct mtr_launch *l = op->launch;
+    const struct mtr_plan_buffer *x = &c->plan->buffers[l->in[0]];
+    struct mtr_linear_args args = {
+        .step = c->step,
+        .x = mtr_op_in(c, l, 0),
+        .parts = (l->weight_count + 1u) / 2,
+        .k = (uint32_t)c->plan->weights[l->weights[0]].cols,
+        .x_stride = (uint32_t)(x->row_bytes / mtr_format_info(x->format)->block_bytes),
+        .rows_kind = l->rows,
+        .epilogue = mtr_launch_u32(l, MTR_P_EPILOGUE, MTR_EPILOGUE_NONE),
+        .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
+        .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
+    };
+    uint32_t tile = l->point->tile_cols, tiles = 0;
+    for (uint32_t i = 0; i < args.parts; i++) {
+        args.part[i] = part_of(c, l, i);
+        if (i == 0 || args.epilogue != MTR_EPILOGUE_GLU)
+            tiles += mtr_op_tiles(args.part[i].n, tile);
+    }
+    return mtr_op_launch(c, op, tiles, mtr_op_row_tiles(c, op), &args, sizeof args, err);
+}

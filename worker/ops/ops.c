@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The table of launchers, and what holds for all of them.
+ *
+ * A plan is our own product, so a missing slot is a mistake in a circuit or a fuser rule and not a
+ * user's; it is still found at load time, by name, instead of by a crash in a kernel.
+ */
+#include "worker/ops/launcher.h"
+
+#include <string.h>
+
+#define BLOCK_THREADS 256 /* of a CUDA block; the host class has no use for it */
+
+static const struct mtr_op_shape shapes[] = {
+    {"embed", "embed", mtr_op_embed, 0, 1, 1, .params = {MTR_P_COUNT}},
+    {"rms_norm", "rms_norm", mtr_op_rms_norm, 1, 1, 1, .params = {MTR_P_EPS, MTR_P_COUNT}},
+    {"linear", "linear", mtr_op_linear, 1, 1, 1, .params = {MTR_P_COUNT}},
+    {"rope", "rotary", mtr_op_rotary, 0, 1, 0, .constant = true, .params = {MTR_P_COUNT}},
+    {"rope", "rope_append", mtr_op_rope_append, 3, 1, 0, .cache = true,
+     .params = {MTR_P_HEADS, MTR_P_KV_HEADS, MTR_P_HEAD_DIM, MTR_P_COUNT}},
+    {"attention", "attention", mtr_op_attention, 1, 1, 0, .cache = true,
+     .params = {MTR_P_HEADS, MTR_P_KV_HEADS, MTR_P_HEAD_DIM, MTR_P_ATTN_SCALE, MTR_P_COUNT}},
+    {"elementwise", "add", mtr_op_elementwise, 2, 1, 0, .params = {MTR_P_COUNT}},
+    {"elementwise", "glu", mtr_op_elementwise, 2, 1, 0, .params = {MTR_P_ACTIVATION, MTR_P_COUNT}},
+    {"elementwise", "activate", mtr_op_elementwise, 1, 1, 0,
+     .params = {MTR_P_ACTIVATION, MTR_P_COUNT}},
+    {"elementwise", "scale", mtr_op_elementwise, 1, 1, 0,
+     .params = {MTR_P_MULTIPLIER, MTR_P_COUNT}},
+    {"elementwise", "gather", mtr_op_elementwise, 1, 1, 0, .params = {MTR_P_COUNT}},
+};
+
+static bool names_function(const struct mtr_op_shape *s, const char *function)
+{
+    size_t n = strlen(s->function);
+    return strncmp(function, s->function, n) == 0 && (function[n] == 0 || function[n] == '_');
+}
+
+static const struct mtr_op_shape *find_shape(const struct mtr_launch *l)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (strcmp(shapes[i].module, l->family->name) == 0 &&
+            names_function(&shapes[i], l->point->function))
+            return &shapes[i];
+    return NULL;
+}
+
+static bool indices_inside(const uint16_t *index, uint32_t count, uint32_t room, uint32_t limit,
+                           uint32_t needed)
+{
+    if (count < needed || count > room)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (index[i] == MTR_NONE ? i < needed : index[i] >= limit)
+            return false;
+    return true;
+}
+
+static bool index_inside(uint16_t index, uint32_t limit, bool needed)
+{
+    return index == MTR_NONE ? !needed : index < limit;
+}
+
+/* NULL, or what is wrong with the launch. */
+static const char *find_fault(const struct mtr_plan *p, const struct mtr_launch *l,
+                              const struct mtr_op_shape *s)
+{
+    if (!indices_inside(l->in, l->in_count, MTR_LAUNCH_IN, p->buffer_count, s->in))
+        return "its inputs";
+    if (!indices_inside(l->out, l->out_count, MTR_LAUNCH_OUT, p->buffer_count, s->out))
+        return "its outputs";
+    if (!indices_inside(l->weights, l->weight_count, MTR_LAUNCH_WEIGHTS, p->weight_count,
+                        s->weights))
+        return "its weights";
+    if (!index_inside(l->cache, p->cache_count, s->cache))
+        return "its cache";
+    if (!index_inside(l->state, p->state_count, false))
+        return "its state";
+    if (!index_inside(l->constant, p->constant_count, s->constant))
+        return "its constant";
+    for (uint32_t i = 0; i < 6 && s->params[i] != MTR_P_COUNT; i++)
+        if (mtr_launch_real(l, s->params[i], -1) == -1 && mtr_launch_real(l, s->params[i], 0) == 0)
+            return "a parameter";
+    return NULL;
+}
+
+bool mtr_op_resolve(struct mtr_op *op, struct mtr_backend *backend, const struct mtr_plan *plan,
+                    const struct mtr_launch *launch, struct mtr_error *err)
+{
+    const char *module = launch->family->name, *function = launch->point->function;
+    const struct mtr_op_shape *s = find_shape(launch);
+    if (!s)
+        return mtr_fail(err, MTR_UNSUPPORTED, "no launcher for %s of module %s", function, module);
+    const char *fault = find_fault(plan, launch, s);
+    if (fault)
+        return mtr_fail(err, MTR_INTERNAL, "plan of circuit %s, layer %d: %s lacks %s",
+                        plan->circuit, launch->layer == MTR_NONE ? -1 : launch->layer, function,
+                        fault);
+    struct mtr_kernel *k = backend->ops->kernel(backend, module, function, err);
+    if (!k)
+        return mtr_error_prefix(err, "hardware class %s", backend->ops->name);
+    *op = (struct mtr_op){.launch = launch, .kernel = k, .run = s->run};
+    return true;
+}
+
+bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+{
+    if (c->rows[op->launch->rows] == 0)
+        return true;
+    return op->run(c, op, err);
+}
+
+uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_op *op)
+{
+    uint32_t tile = op->launch->point->tile_rows;
+    return mtr_op_tiles(c->rows[op->launch->rows], tile ? tile : 1);
+}
+
+bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_op *op, uint32_t x, uint32_t y,
+                   const void *args, size_t args_bytes, struct mtr_error *err)
+{
+    const uint32_t grid[3] = {x, y, 1}, block[3] = {BLOCK_THREADS, 1, 1};
+    if (c->backend->ops->launch(c->backend, c->stream, op->kernel, grid, block, 0, args, args_bytes,
+                                err))
+        return true;
+    return mtr_error_prefix(err, "%s", op->launch->point->function);
+}

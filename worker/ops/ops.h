@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * From a launch of the plan to a launch on the backend: one launcher for each kernel family.
+ *
+ * A launcher reads the launch's slots and parameters (the table in common/circuit/families.h says
+ * which), fills the argument struct of kernels/args/<family>.h with addresses from the executor's
+ * tables, and chooses the grid from the rows of the step and the tiles of the point. It is the same
+ * code for every hardware class, and pure: what it does it does through the backend's table.
+ *
+ * Kernel handles are looked up once, by mtr_op_resolve(), so that a class that lacks a kernel is
+ * found out while loading.
+ */
+#ifndef MTR_OPS_OPS_H
+#define MTR_OPS_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/circuit/families.h"
+#include "common/circuit/plan.h"
+#include "kernels/args/step.h"
+#include "worker/backend/backend.h"
+
+/* Physical memory of one layer of a cache group, device addresses. */
+struct mtr_op_cache {
+    void *k; /* [blocks, kv_heads, block_tokens, head_dim] */
+    void *v; /* the same, or NULL for latent caches */
+};
+
+/* Where everything is, for the launches of one step. Tables belong to the executor. */
+struct mtr_op_context {
+    struct mtr_backend *backend;
+    struct mtr_stream *stream;
+    const struct mtr_plan *plan;
+    const struct mtr_step_view *step;  /* device address */
+    const int32_t *output_rows;        /* device address: view's output_rows */
+    uint32_t rows[MTR_ROWS_COUNT];     /* of this step */
+    void *const *buffers;              /* [plan->buffer_count] device addresses */
+    void *const *weights;              /* [plan->weight_count] */
+    const struct mtr_op_cache *caches; /* [plan->cache_count] */
+    void *const *states;               /* [plan->state_count] */
+    float *const *constants;           /* [plan->constant_count] */
+};
+
+struct mtr_op;
+typedef bool (*mtr_launcher)(const struct mtr_op_context *c, const struct mtr_op *op,
+                             struct mtr_error *err);
+
+/* A launch that is ready to run. */
+struct mtr_op {
+    const struct mtr_launch *launch;
+    struct mtr_kernel *kernel; /* owned by the backend */
+    mtr_launcher run;
+};
+
+/* Finds launcher and kernel, and checks that the launch has the slots and parameters that its
+ * function needs, with indices inside the plan. MTR_UNSUPPORTED names the function that the class
+ * lacks; MTR_INTERNAL names the slot that a plan builder forgot. */
+bool mtr_op_resolve(struct mtr_op *op, struct mtr_backend *backend, const struct mtr_plan *plan,
+                    const struct mtr_launch *launch, struct mtr_error *err);
+
+/* Launches it; nothing where the step has no rows for it. */
+bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err);
+
+#endif
