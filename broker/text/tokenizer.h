@@ -25,7 +25,7 @@
 #include "common/base/error.h"
 #include "common/base/str.h"
 
-#define MTR_TOKENIZER_MAX_TOKENS      (4u << 20) /* ids; sixteen times the largest vocabulary known */
+#define MTR_TOKENIZER_MAX_TOKENS      (4u << 20) /* ids; 16 times the largest vocabulary known */
 #define MTR_TOKENIZER_MAX_TOKEN_BYTES 65535u
 #define MTR_TOKENIZER_MAX_TEXT_BYTES  (1u << 30) /* of one call of encode */
 #define MTR_TOKEN_NONE                UINT32_MAX

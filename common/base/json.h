@@ -2,9 +2,9 @@
 /*
  * JSON, read into an arena and written to a buffer (RFC 8259).
  *
- * Why not a library: chat templates print what clients sent, so numbers must keep the text they came
- * with (12345678901234567890, 1e-07), objects their order, strings their NUL bytes; and every error
- * must name the byte where it happened. See docs/adr/0002.
+ * Why not a library: chat templates print what clients sent, so numbers must keep the text they
+ * came with (12345678901234567890, 1e-07), objects their order, strings their NUL bytes; and every
+ * error must name the byte where it happened. See docs/adr/0002.
  *
  * A value is immutable and lives as long as the arena and, for numbers and for strings without
  * escapes, the input text that it points into. Limits: nesting MTR_JSON_MAX_DEPTH, a number's text
@@ -114,10 +114,10 @@ void mtr_json_put_null(struct mtr_json_writer *w);
 void mtr_json_put_bool(struct mtr_json_writer *w, bool b);
 void mtr_json_put_i64(struct mtr_json_writer *w, int64_t i);
 void mtr_json_put_u64(struct mtr_json_writer *w, uint64_t u);
-void mtr_json_put_f64(struct mtr_json_writer *w, double d); /* shortest that reads back; nonfinite: null */
+void mtr_json_put_f64(struct mtr_json_writer *w, double d); /* reads back equal; nonfinite: null */
 void mtr_json_put_str(struct mtr_json_writer *w, struct mtr_str s);
 void mtr_json_put_cstr(struct mtr_json_writer *w, const char *c);
-void mtr_json_put_value(struct mtr_json_writer *w, const struct mtr_json *v); /* numbers as they came */
+void mtr_json_put_value(struct mtr_json_writer *w, const struct mtr_json *v); /* as it came */
 void mtr_json_put_raw(struct mtr_json_writer *w, struct mtr_str json); /* already encoded */
 
 /* Appends s as a JSON string with its quotes; what the writer uses, for hot paths. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011).
  *
  * A counter-based generator: the number is a pure function of (seed, position, draw). The token at
  * absolute position p of a sequence is drawn with mtr_uniform(seed, p, draw), wherever and whenever

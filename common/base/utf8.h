@@ -11,8 +11,8 @@
 
 #include "common/base/str.h"
 
-/* Decodes one character at s[0..len). Returns its length 1..4 and sets *cp; 0 when len is 0; -1 when
- * the bytes are not valid; -2 when they are a valid beginning that len cuts off. */
+/* Decodes one character at s[0..len). Returns its length 1..4 and sets *cp; 0 when len is 0; -1
+ * when the bytes are not valid; -2 when they are a valid beginning that len cuts off. */
 int mtr_utf8_decode(const char *s, size_t len, uint32_t *cp);
 
 /* Writes 1..4 bytes and returns how many. cp must be a scalar value. */

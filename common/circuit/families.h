@@ -2,9 +2,9 @@
 /*
  * Kernel families and their points: what a hardware class can launch.
  *
- * A family is one algorithm: one module, one argument struct (kernels/args/<family>.h), one launcher
- * (worker/ops/<family>.c). A point is one instantiation of it: one function of that module. The
- * tables are generated at build time from kernels/<class>/common/KERNEL_FAMILIES.toml.
+ * A family is one algorithm: one module, one argument struct (kernels/args/<family>.h), one
+ * launcher (worker/ops/<family>.c). A point is one instantiation of it: one function of that
+ * module. The tables are generated at build time from kernels/<class>/common/KERNEL_FAMILIES.toml.
  *
  * Names. Module = family. Function = family, then the policies that tell its points apart:
  *   embed_<weight>           linear_<weight>            rms_norm    rotary
@@ -22,21 +22,23 @@
  *                                                     [2i+1: bias]      [ACTIVATION] [MULTIPLIER 1]
  *   rotary       -                   table            -                 constant: inverse
  *                                                                       frequencies [ROPE_SCALE 1]
- *   rope_append  q k v [table]       q                [q norm, k norm]  cache; HEADS KV_HEADS HEAD_DIM
+ *   rope_append  q k v [table]       q                [q norm, k norm]  cache; HEADS KV_HEADS
+ *                                                                       HEAD_DIM
  *                                                                       [ROTARY_DIM HEAD_DIM]
  *                                                                       [INTERLEAVED 0] [EPS]
  *                                                                       [UNIT_OFFSET 0]
- *   attention    q                   y                [sinks]           cache; HEADS KV_HEADS HEAD_DIM
- *                                                                       ATTN_SCALE [WINDOW 0] [SOFTCAP 0]
+ *   attention    q                   y                [sinks]           cache; HEADS KV_HEADS
+ *                                                                       HEAD_DIM ATTN_SCALE
+ *                                                                       [WINDOW 0] [SOFTCAP 0]
  *   add          a b                 y                -                 -
  *   glu          a b                 y                -                 ACTIVATION
  *   activate     a                   y                -                 ACTIVATION
  *   scale        a                   y                -                 MULTIPLIER
  *   gather       a [tokens]          y [outputs]      -                 -
  *
- * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up) and
- * one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of all
- * buffers but x and y of linear are dense: row_bytes = columns x element size.
+ * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up)
+ * and one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of
+ * all buffers but x and y of linear are dense: row_bytes = columns x element size.
  */
 #ifndef MTR_CIRCUIT_FAMILIES_H
 #define MTR_CIRCUIT_FAMILIES_H

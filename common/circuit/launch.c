@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reading a launch. Parameters are a short list, not a struct with a field for every family: a launch
- * has at most a dozen, and a new family must not grow all others.
+ * Reading a launch. Parameters are a short list, not a struct with a field for every family: a
+ * launch has at most a dozen, and a new family must not grow all others.
  */
 #include "common/circuit/plan.h"
 

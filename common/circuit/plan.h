@@ -44,9 +44,9 @@ struct mtr_plan_buffer {
     uint64_t offset;    /* in the arena */
 };
 
-/* A matrix or vector of the checkpoint. The kernel point that reads it was chosen for kernel_format;
- * where that differs from what the file holds, the loader converts (plain formats to f32 or bf16
- * only; a class keeps its vectors in one format). */
+/* A matrix or vector of the checkpoint. The kernel point that reads it was chosen for
+ * kernel_format; where that differs from what the file holds, the loader converts (plain formats to
+ * f32 or bf16 only; a class keeps its vectors in one format). */
 struct mtr_plan_weight {
     const char *name;   /* in the checkpoint */
     uint64_t rows;      /* outputs; 1 for vectors */
@@ -63,8 +63,8 @@ struct mtr_plan_weight {
 
 enum mtr_cache_kind { MTR_CACHE_FULL, MTR_CACHE_SLIDING, MTR_CACHE_LATENT, MTR_CACHE_INDEXER };
 
-/* Blocks of one group have one size and one id space; each layer of the group has its own memory for
- * each block. Physical layout of a layer of FULL or SLIDING kind:
+/* Blocks of one group have one size and one id space; each layer of the group has its own memory
+ * for each block. Physical layout of a layer of FULL or SLIDING kind:
  *   K [blocks, kv_heads, block_tokens, head_dim] then V the same.
  * LATENT: [blocks, block_tokens, latent]. */
 struct mtr_cache_group {

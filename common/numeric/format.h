@@ -3,8 +3,8 @@
  * Storage formats of tensors: how elements stand in memory, and what they are worth.
  *
  * A format is a run of blocks along the innermost dimension; plain formats have blocks of one
- * element. One table (format.c) says block length, bytes, name and dequantizer of each; nothing else
- * in the program switches on a format for its size.
+ * element. One table (format.c) says block length, bytes, name and dequantizer of each; nothing
+ * else in the program switches on a format for its size.
  *
  * Block layouts of the GGUF types are those of ggml's documentation of quantized blocks; the
  * dequantized values are exact float32 arithmetic in the order given there, so that they equal the

@@ -6,8 +6,8 @@
  * The rows' own keys and values are in the cache already (rope_append).
  *
  * Numerics: history is folded in stretches of a fixed length, in order, with an online softmax
- * (Milakov, Gimelshein 2018; Dao et al. 2022); the same for prefill and decode. So a row's bits do not
- * depend on chunking, batch or which lane computed it.
+ * (Milakov, Gimelshein 2018; Dao et al. 2022); the same for prefill and decode. So a row's bits do
+ * not depend on chunking, batch or which lane computed it.
  * Grid: (kv heads, rows or row tiles).
  */
 #ifndef MTR_ARGS_ATTENTION_H

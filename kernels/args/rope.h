@@ -27,7 +27,7 @@ struct mtr_rope_append_args {
     const void *q_norm;  /* [head_dim] or NULL */
     const void *k_norm;  /* [head_dim] or NULL */
     const float *table;  /* [tokens, 2 * pairs], or NULL: no rotation */
-    void *k_cache;       /* [blocks, kv_heads, block_tokens, head_dim] in the point's cache format */
+    void *k_cache;       /* [blocks, kv_heads, block_tokens, head_dim], of the point's format */
     void *v_cache;       /* the same shape */
     uint32_t group;      /* of step->tables */
     uint32_t heads, kv_heads, head_dim;

@@ -2,13 +2,13 @@
 /*
  * A host kernel: the twin of a CUDA kernel of the same module, function and argument struct.
  *
- * It is called once for each block of the grid, from any thread of the pool, in any order. Blocks of
- * one launch do not depend on each other. `scratch` is the thread's own memory, 64-byte aligned,
+ * It is called once for each block of the grid, from any thread of the pool, in any order. Blocks
+ * of one launch do not depend on each other. `scratch` is the thread's own memory, 64-byte aligned,
  * for panels and the like; its content is undefined.
  *
  * Activations are f32. Reference numerics: every output has one accumulator of MTR_HOST_LANES
- * virtual lanes along K (element k adds into lane k mod MTR_HOST_LANES with a fused multiply-add, in
- * increasing k) and one fixed final tree over the lanes. All instruction sets and all row counts
+ * virtual lanes along K (element k adds into lane k mod MTR_HOST_LANES with a fused multiply-add,
+ * in increasing k) and one fixed final tree over the lanes. All instruction sets and all row counts
  * follow it, so a row's bits depend on neither.
  */
 #ifndef MTR_HOST_KERNEL_H

@@ -59,15 +59,17 @@ struct mtr_backend_ops {
                  size_t bytes, struct mtr_error *err);
 
     /* Kernels. The same names on every class; NULL and MTR_NOT_FOUND when the class lacks one.
-     * `args` is the struct of kernels/args for the kernel's family, copied before launch returns. */
+     * `args` is the struct of kernels/args for the kernel's family, copied before launch
+     * returns. */
     struct mtr_kernel *(*kernel)(struct mtr_backend *b, const char *module, const char *function,
                                  struct mtr_error *err);
     bool (*launch)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
                    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
                    const void *args, size_t args_bytes, struct mtr_error *err);
 
-    /* Runs work(context, i) for i in [0, count) on the host's threads and returns when all are done;
-     * in any order. For host work beside kernels (sampling). NULL: the caller runs them itself. */
+    /* Runs work(context, i) for i in [0, count) on the host's threads and returns when all are
+     * done; in any order. For host work beside kernels (sampling). NULL: the caller runs them
+     * itself. */
     void (*parallel)(struct mtr_backend *b, uint32_t count,
                      void (*work)(void *context, uint32_t index), void *context);
 
