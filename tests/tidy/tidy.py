@@ -55,7 +55,7 @@ ALLOCATORS = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup|mmap|munmap)\s*\(")
 OUTSIDE_LOOP = re.compile(
     r"(init|new|create|make|open|load|start|setup|prepare|grow|reserve|free|destroy|close|stop"
-    r"|release|build|bind|main)(_|$)|_(alloc|take)")
+    r"|release|build|bind|(un)?resolve|main)(_|$)|_(alloc|take)")
 
 # What a program may include, and in which order its rooms stand: a room sees those before it.
 PROGRAMS = {
