@@ -50,11 +50,11 @@
 
 struct mtr_point {
     const char *function;
-    enum mtr_format weight; /* weight policy, or MTR_FORMAT_COUNT when the family has none */
-    enum mtr_format cache;  /* cache policy, or MTR_FORMAT_COUNT */
+    enum mtr_format weight;      /* weight policy, or MTR_FORMAT_COUNT when the family has none */
+    enum mtr_format cache;       /* cache policy, or MTR_FORMAT_COUNT */
     uint32_t min_rows, max_rows; /* that one launch covers; 0: no bound */
-    const char *numerics;   /* how it sums, in words that the plan's digest includes */
-    bool by_default;        /* false: only when a named policy asks for it */
+    const char *numerics;        /* how it sums, in words that the plan's digest includes */
+    bool by_default;             /* false: only when a named policy asks for it */
     /* What one block of the grid covers of the output; 0: the launcher takes 1 row, all columns.
      * Row-wise families use tile_rows only. */
     uint32_t tile_cols, tile_rows;
@@ -66,7 +66,7 @@ struct mtr_point {
 };
 
 struct mtr_family {
-    const char *name; /* = module */
+    const char *name;    /* = module */
     const char *compute; /* "cpu", "cuda core", "tensor core", "memory" */
     uint32_t point_count;
     const struct mtr_point *points; /* [point_count] */

@@ -27,6 +27,8 @@
 #include "common/base/error.h"
 #include "common/numeric/format.h"
 
+#define MTR_PLAN_GROUPS 8 /* cache groups of a plan: as MTR_MAX_GROUPS of common/wire/step.h */
+
 #define MTR_NONE 0xffffu /* "no such index", for all 16-bit indices below */
 
 enum mtr_rows { MTR_ROWS_TOKENS, MTR_ROWS_OUTPUTS, MTR_ROWS_PAIRS, MTR_ROWS_LANES, MTR_ROWS_COUNT };
@@ -40,20 +42,20 @@ struct mtr_plan_buffer {
     enum mtr_rows rows;
     uint32_t cols;
     enum mtr_format format;
-    uint64_t row_bytes; /* a multiple of 64 */
-    uint64_t offset;    /* in the arena */
+    uint64_t row_bytes; /* cols x element size: rows are dense */
+    uint64_t offset;    /* in the arena, a multiple of 64 */
 };
 
 /* A matrix or vector of the checkpoint. The kernel point that reads it was chosen for
  * kernel_format; where that differs from what the file holds, the loader converts (plain formats to
  * f32 or bf16 only; a class keeps its vectors in one format). */
 struct mtr_plan_weight {
-    const char *name;   /* in the checkpoint */
-    uint64_t rows;      /* outputs; 1 for vectors */
-    uint64_t cols;      /* inputs, innermost */
+    const char *name;              /* in the checkpoint */
+    uint64_t rows;                 /* outputs; 1 for vectors */
+    uint64_t cols;                 /* inputs, innermost */
     enum mtr_format format;        /* in the checkpoint */
     enum mtr_format kernel_format; /* in device memory */
-    bool tied;          /* the same tensor is bound by an earlier weight too */
+    bool tied;                     /* the same tensor is bound by an earlier weight too */
     /* Quantization scales in tensors of their own: indices into weights, or MTR_NONE. */
     uint16_t scale;        /* block, channel or tensor scales */
     uint16_t global_scale; /* second level (NVFP4) */
@@ -75,8 +77,8 @@ struct mtr_cache_group {
     uint32_t block_tokens; /* 16 */
     uint32_t layers;
     uint32_t kv_heads;
-    uint32_t head_dim;     /* LATENT: the latent's width, with kv_heads 1 */
-    uint64_t block_bytes;  /* of one layer, K and V together */
+    uint32_t head_dim;    /* LATENT: the latent's width, with kv_heads 1 */
+    uint64_t block_bytes; /* of one layer, K and V together */
 };
 
 /* A layer's share of a group. */
@@ -103,23 +105,34 @@ struct mtr_plan_constant {
 
 /* Named numbers of a launch. The set is closed; a launcher asks for those it needs. */
 enum mtr_param {
-    MTR_P_EPS,          /* real */
-    MTR_P_UNIT_OFFSET,  /* norm weight is 1 + w */
+    MTR_P_EPS,         /* real */
+    MTR_P_UNIT_OFFSET, /* norm weight is 1 + w */
     MTR_P_HEADS,
     MTR_P_KV_HEADS,
     MTR_P_HEAD_DIM,
     MTR_P_VALUE_DIM,
     MTR_P_ROTARY_DIM,
-    MTR_P_INTERLEAVED,  /* rotary pairs are (2i, 2i+1), not (i, i + dim/2) */
-    MTR_P_ROPE_SCALE,   /* real: factor on cos and sin (YaRN, longrope) */
-    MTR_P_ATTN_SCALE,   /* real */
-    MTR_P_WINDOW,       /* 0: full */
-    MTR_P_SOFTCAP,      /* real, 0: off */
-    MTR_P_ACTIVATION,   /* enum mtr_activation */
-    MTR_P_MULTIPLIER,   /* real: embedding, residual or logit scale */
+    MTR_P_INTERLEAVED, /* rotary pairs are (2i, 2i+1), not (i, i + dim/2) */
+    MTR_P_ROPE_SCALE,  /* real: factor on cos and sin (YaRN, longrope) */
+    MTR_P_ATTN_SCALE,  /* real */
+    MTR_P_WINDOW,      /* 0: full */
+    MTR_P_SOFTCAP,     /* real, 0: off */
+    MTR_P_ACTIVATION,  /* enum mtr_activation */
+    MTR_P_MULTIPLIER,  /* real: embedding, residual or logit scale */
     MTR_P_EXPERTS,
     MTR_P_TOP_K,
-    MTR_P_EPILOGUE,     /* enum mtr_epilogue of kernels/args/linear.h */
+    MTR_P_EPILOGUE, /* enum mtr_epilogue of kernels/args/linear.h */
+    MTR_P_CLAMP,    /* real: bound of a gated unit's halves, 0: off */
+    MTR_P_FIRST,    /* first column of a slice */
+    MTR_P_KERNEL,   /* taps of a convolution */
+    MTR_P_STRIDE,   /* tokens pooled into one cache entry */
+    MTR_P_GROUPS,
+    MTR_P_TOP_GROUPS,
+    MTR_P_SCORING, /* how router logits become scores */
+    MTR_P_RENORMALIZE,
+    MTR_P_STATE_DIM,
+    MTR_P_STREAMS,
+    MTR_P_ITERATIONS,
     MTR_P_COUNT,
 };
 
@@ -143,8 +156,8 @@ struct mtr_launch_param {
     double value; /* integers are exact */
 };
 
-struct mtr_family;     /* kernel family of the class: families.h */
-struct mtr_point;      /* one of its points */
+struct mtr_family;      /* kernel family of the class: families.h */
+struct mtr_point;       /* one of its points */
 struct mtr_fusion_rule; /* rules.h */
 
 struct mtr_launch {
@@ -193,7 +206,7 @@ struct mtr_plan {
     uint32_t weight_count;
     const struct mtr_plan_weight *weights;
     uint32_t group_count;
-    const struct mtr_cache_group *groups; /* at most MTR_MAX_GROUPS */
+    const struct mtr_cache_group *groups; /* at most MTR_PLAN_GROUPS */
     uint32_t cache_count;
     const struct mtr_plan_cache *caches;
     uint32_t state_count;

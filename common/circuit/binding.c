@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A weight's module name comes from its pattern ("{L}.self_attn.q_proj"); the tensor is that and a
+ * suffix. With a tensor list, the list decides what a matrix is: plain or block-quantized under
+ * ".weight", or under the suffixes of the declared scheme with its scales. Without one (a bare
+ * config.json), the declared type and scheme decide.
+ */
+#include "common/circuit/binding.h"
+
+#include <string.h>
+
+#include "common/circuit/quant.h"
+
+#define NAME_BYTES 256
+
+struct finder {
+    struct mtr_arena *arena;
+    const struct mtr_model_source *source;
+    const struct mtr_settings *settings;
+    const struct mtr_binding *want;
+    const char *module; /* "model.layers.3.self_attn.q_proj" */
+    struct mtr_error *err;
+};
+
+/* Replaces {M}, {L} and {l}. */
+static const char *expand(struct mtr_arena *arena, const char *pattern, const char *module,
+                          uint16_t layer)
+{
+    struct mtr_buf b = {.limit_bytes = NAME_BYTES};
+    for (const char *p = pattern; *p; p++) {
+        bool place = p[0] == '{' && p[1] && p[2] == '}';
+        if (!place) {
+            mtr_buf_byte(&b, (uint8_t)*p);
+            continue;
+        }
+        if (p[1] == 'M')
+            mtr_buf_puts(&b, module);
+        else if (p[1] == 'L')
+            mtr_buf_printf(&b, "%s.layers.%u", module, layer);
+        else
+            mtr_buf_printf(&b, "%u", layer);
+        p += 2;
+    }
+    char *name = b.failed ? NULL : mtr_arena_strdup(arena, mtr_buf_view(&b));
+    mtr_buf_free(&b);
+    return name;
+}
+
+static bool find(const struct finder *f, const char *suffix, struct mtr_model_tensor *t,
+                 const char **name)
+{
+    *name = mtr_arena_printf(f->arena, "%s%s", f->module, suffix);
+    return *name && f->source->find(f->source->tensors, mtr_str(*name), t);
+}
+
+static const char *shape_text(struct mtr_arena *arena, const struct mtr_model_tensor *t)
+{
+    struct mtr_buf b = {.limit_bytes = NAME_BYTES};
+    for (uint32_t i = 0; i < t->rank && i < MTR_MODEL_MAX_RANK; i++)
+        mtr_buf_printf(&b, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
+    const char *text = b.data ? mtr_arena_strdup(arena, mtr_buf_view(&b)) : "";
+    mtr_buf_free(&b);
+    return text ? text : "?";
+}
+
+static bool misshaped(const struct finder *f, const char *name, const struct mtr_model_tensor *t,
+                      const char *expected)
+{
+    return mtr_fail(f->err, MTR_INVALID, "tensor %s is %s [%s], but %s is expected", name,
+                    mtr_format_info(t->format)->name, shape_text(f->arena, t), expected);
+}
+
+static bool check_shape(const struct finder *f, const char *name, const struct mtr_model_tensor *t,
+                        uint64_t rows, uint64_t cols)
+{
+    bool vector = f->want->def->rows.text == NULL || f->want->bias;
+    if (vector ? t->rank == 1 && t->shape[0] == cols
+               : t->rank == 2 && t->shape[0] == rows && t->shape[1] == cols)
+        return true;
+    const char *expected =
+        vector ? mtr_arena_printf(f->arena, "[%llu]", (unsigned long long)cols)
+               : mtr_arena_printf(f->arena, "[%llu, %llu]", (unsigned long long)rows,
+                                  (unsigned long long)cols);
+    return misshaped(f, name, t, expected ? expected : "another shape");
+}
+
+static bool is_plain(enum mtr_format f)
+{
+    return f == MTR_F32 || f == MTR_F16 || f == MTR_BF16;
+}
+
+/* The scales' shape, as rows and columns; a lone number is 1 x 1. */
+static void scale_shape(const struct mtr_instance_weight *w, uint64_t *rows, uint64_t *cols)
+{
+    *rows = *cols = 1;
+    if (w->scaling == MTR_SCALING_CHANNEL || w->scaling == MTR_SCALING_GROUP16)
+        *rows = w->rows;
+    if (w->scaling == MTR_SCALING_GROUP16)
+        *cols = w->cols / 16;
+    if (w->scaling == MTR_SCALING_BLOCK) {
+        *rows = (w->rows + 127) / 128;
+        *cols = (w->cols + 127) / 128;
+    }
+}
+
+static uint64_t elements(const struct mtr_model_tensor *t)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < t->rank && i < MTR_MODEL_MAX_RANK; i++)
+        if (__builtin_mul_overflow(n, t->shape[i], &n))
+            return UINT64_MAX;
+    return n;
+}
+
+static bool bind_scale(const struct finder *f, const char *suffix, uint64_t count,
+                       enum mtr_format *format, const char **name)
+{
+    struct mtr_model_tensor t;
+    if (!find(f, suffix, &t, name))
+        return mtr_fail(f->err, MTR_NOT_FOUND,
+                        "tensor %s is missing: the scales of a quantized matrix",
+                        *name ? *name : suffix);
+    if (elements(&t) != count)
+        return misshaped(f, *name, &t, "another number of scales");
+    *format = t.format;
+    return true;
+}
+
+/* The matrix under the declared scheme, as listed. */
+static bool bind_scaled(const struct finder *f, const struct mtr_quant_scheme *q,
+                        const struct mtr_model_tensor *t, const char *name,
+                        struct mtr_instance_weight *w)
+{
+    uint64_t packing = q->format == MTR_E2M1 && t->format == MTR_U8 ? 2 : 1;
+    if (packing == 2 && w->cols % 16)
+        return misshaped(f, name, t, "a whole number of groups of 16");
+    if (!check_shape(f, name, t, w->rows, w->cols / packing))
+        return false;
+    w->name = name;
+    w->format = q->format;
+    w->scaling = q->scaling;
+    w->global_divides = q->global_divides;
+    scale_shape(w, &w->scale_rows, &w->scale_cols);
+    if (!bind_scale(f, q->scale, w->scale_rows * w->scale_cols, &w->scale_format, &w->scale_name))
+        return false;
+    return !q->global || bind_scale(f, q->global, 1, &w->global_format, &w->global_name);
+}
+
+static bool bind_listed(const struct finder *f, struct mtr_instance_weight *w)
+{
+    const struct mtr_quant_scheme *q = f->want->linear && !w->vector ? f->settings->quant : NULL;
+    const char *suffix = f->want->def->bare ? "" : f->want->bias ? ".bias" : ".weight";
+    struct mtr_model_tensor t;
+    const char *name;
+    if (q && find(f, q->weight, &t, &name) && !is_plain(t.format))
+        return bind_scaled(f, q, &t, name, w);
+    if (!find(f, suffix, &t, &name))
+        return mtr_fail(f->err, MTR_NOT_FOUND, "tensor %s is missing", name ? name : f->module);
+    if (!check_shape(f, name, &t, w->rows, w->cols))
+        return false;
+    if (w->vector && !is_plain(t.format))
+        return misshaped(f, name, &t, "f32, f16 or bf16");
+    if (!mtr_format_info(t.format)->weight)
+        return misshaped(f, name, &t, "a format that holds weights");
+    w->name = name;
+    w->format = t.format;
+    return true;
+}
+
+static bool bind_declared(const struct finder *f, struct mtr_instance_weight *w)
+{
+    const struct mtr_quant_scheme *q = f->want->linear && !w->vector ? f->settings->quant : NULL;
+    const char *suffix = f->want->def->bare ? "" : f->want->bias ? ".bias" : ".weight";
+    w->name = mtr_arena_printf(f->arena, "%s%s", f->module, suffix);
+    w->format = f->settings->dtype;
+    if (!q || mtr_quant_excepts(q, f->module))
+        return true;
+    w->name = mtr_arena_printf(f->arena, "%s%s", f->module, q->weight);
+    w->format = q->format;
+    w->scaling = q->scaling;
+    w->global_divides = q->global_divides;
+    scale_shape(w, &w->scale_rows, &w->scale_cols);
+    w->scale_name = mtr_arena_printf(f->arena, "%s%s", f->module, q->scale);
+    w->scale_format = q->scaling == MTR_SCALING_GROUP16 ? MTR_E4M3 : MTR_BF16;
+    if (q->global)
+        w->global_name = mtr_arena_printf(f->arena, "%s%s", f->module, q->global);
+    w->global_format = MTR_F32;
+    return true;
+}
+
+bool mtr_bind(struct mtr_arena *arena, const struct mtr_model_source *source,
+              const struct mtr_settings *settings, const struct mtr_binding *want,
+              struct mtr_instance_weight *out, struct mtr_error *err)
+{
+    const char *pattern = source->gguf ? want->def->gguf : want->def->hf;
+    const char *role = want->def->role;
+    struct finder f = {arena, source, settings, want, NULL, err};
+    if (!pattern)
+        return mtr_fail(err, MTR_UNSUPPORTED, "%s has no name in GGUF files", role);
+    f.module = expand(arena, pattern, settings->document->module, want->layer);
+    if (!f.module)
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory for the name of %s", role);
+    memset(out, 0, sizeof *out);
+    out->rows = want->rows;
+    out->cols = want->cols;
+    out->vector = want->bias || want->def->rows.text == NULL;
+    return source->find ? bind_listed(&f, out) : bind_declared(&f, out);
+}

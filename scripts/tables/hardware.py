@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Hardware classes, kernel families, fusion rules and devices, as C."""
+
+import re
+
+from tables.base import fail, nothing_left, quote, row, take
+
+
+class Hardware:
+    """A class: its families and rules."""
+
+    def __init__(self, out, sources, path):
+        self.out, self.where = out, sources.name(path)
+        self.table = sources.load(path)
+        common = path.parent / "common"
+        self.families = sources.load(common / "KERNEL_FAMILIES.toml")["family"]
+        self.rules = sources.load(common / "FUSIONS.toml")["rule"]
+        self.rule_where = sources.name(common / "FUSIONS.toml")
+
+    def format(self, name, where):
+        if name is None:
+            return "MTR_FORMAT_COUNT"
+        if name.upper() not in self.out.headers.formats:
+            fail(where, f"{name} is no format")
+        return "MTR_" + name.upper()
+
+    def points(self, family):
+        items = []
+        for point in family["point"]:
+            point = dict(point)
+            where = f"{self.where}: family {family['name']}"
+            base = take(point, "function", where)
+            weights = take(point, "weights", where, [None])
+            caches = take(point, "caches", where, [None])
+            numerics = take(point, "numerics", where)
+            rows = take(point, "min_rows", where, 0), take(point, "max_rows", where, 0)
+            tiles = take(point, "tile_cols", where, 0), take(point, "tile_rows", where, 0)
+            default = take(point, "default", where, True)
+            nothing_left(point, where)
+            for weight in weights:
+                for cache in caches:
+                    function = "_".join(p for p in (base, weight, cache) if p)
+                    formats = self.format(weight, where), self.format(cache, where)
+                    items.append(row(quote(function), *formats, *rows, quote(numerics), default,
+                                     *tiles))
+        return items
+
+    def family(self, family):
+        points = self.points(family)
+        return row(quote(family["name"]), quote(family["compute"]), len(points),
+                   self.out.array("struct mtr_point", points))
+
+    def pattern(self, text, variables, where):
+        match = re.fullmatch(r"(\w+) = (\w+)(?:\((\w+)\))?((?: \w+)*) ->((?: \w+)*)", text.strip())
+        if not match:
+            fail(where, f"{text!r} is no pattern")
+        label, op, role, ins, outs = match.groups()
+        sig = self.out.headers.signatures.get(op)
+        if sig is None:
+            fail(where, f"{op} is no operation")
+        ins, outs = ins.split(), outs.split()
+        if len(ins) > len(sig["in"]) or len(outs) != len(sig["out"]):
+            fail(where, f"{text!r} does not fit the operation's signature")
+        index = lambda v: variables.setdefault(v, len(variables))
+        return label, sig, row("MTR_OP_" + sig["op"], quote(role), len(ins), len(outs),
+                               [index(v) for v in ins], [index(v) for v in outs])
+
+    def rule(self, table):
+        table = dict(table)
+        name = take(table, "name", self.rule_where)
+        where = f"{self.rule_where}: rule {name}"
+        variables, labels, nodes = {}, {}, []
+        for text in take(table, "match", where):
+            label, sig, node = self.pattern(text, variables, where)
+            labels[label] = (len(nodes), sig)
+            nodes.append(node)
+        var = lambda v: variables[v] if v in variables else fail(where, f"no edge {v}")
+        ins = [var(v) for v in take(table, "in", where, [])]
+        out_names = take(table, "out", where, [])
+        alias = take(table, "alias", where, {})
+        aliases = [var(alias[v]) if v in alias else "0xff" for v in out_names]
+        weights = []
+        for text in take(table, "weights", where, []):
+            label, _, slot = text.partition(".")
+            if label not in labels:
+                fail(where, f"no node {label}")
+            index, sig = labels[label]
+            slots = [s for s, _ in sig["weights"]]
+            if slot not in slots:
+                fail(where, f"{text}: no such slot")
+            weights.append((index, slots.index(slot)))
+        sets = []
+        for param, value in take(table, "set", where, {}).items():
+            number = self.out.headers.constants.get(value, value)
+            if param.upper() not in self.out.headers.params or isinstance(number, str):
+                fail(where, f"set {param} = {value}")
+            sets.append(("MTR_P_" + param.upper(), number))
+        tag = take(table, "tag", where)
+        proof = take(table, "proof", where, None)
+        if tag not in ("reference", "bit_identical", "differs"):
+            fail(where, f"{tag} is no tag")
+        if (tag == "bit_identical") != (proof is not None):
+            fail(where, "bit_identical rules, and only they, name the test that proves it")
+        family, _, function = take(table, "kernel", where).partition(".")
+        known = {f["name"]: [p["function"] for p in f["point"]] for f in self.families}
+        if function not in known.get(family, []):
+            fail(where, f"the class has no kernel {family}.{function}")
+        modes = take(table, "modes", where, ["mixed", "decode"])
+        mode_bits = sum({"mixed": 1, "decode": 2}[m] for m in modes)
+        priority = take(table, "priority", where)
+        nothing_left(table, where)
+        headers = self.out.headers
+        limits = ((ins, headers.launch_in), (out_names, headers.launch_out), (nodes, 8),
+                  (weights, headers.launch_weights), (variables, 16), (sets, 4))
+        if any(len(have) > most for have, most in limits):
+            fail(where, "too many nodes, edges, slots or numbers")
+        counts = len(ins), len(out_names), len(weights), len(sets)
+        return priority, row(quote(name), priority, "MTR_TAG_" + tag.upper(), quote(proof),
+                             mode_bits, quote(family), quote(function), len(nodes),
+                             len(variables), nodes, *counts, ins, [var(v) for v in out_names],
+                             aliases, weights or [[]], sets or [[]])
+
+    def emit(self):
+        table, out = dict(self.table), self.out
+        name = take(table, "name", self.where)
+        families = [self.family(f) for f in self.families]
+        rules = [r for _, r in sorted((self.rule(r) for r in self.rules), key=lambda r: -r[0])]
+        formats = [self.format(take(table, k, self.where), self.where)
+                   for k in ("activations", "vectors", "cache")]
+        words = [quote(take(table, k, self.where, None)) for k in ("vendor", "arch", "parent")]
+        text = row(quote(name), *words, *formats, len(families), len(rules),
+                   out.array("struct mtr_family", families),
+                   out.array("struct mtr_fusion_rule", rules))
+        nothing_left(table, self.where)
+        return text
+
+
+def device(name, table):
+    where = f"kernels/DEVICES.toml: {name}"
+    table = dict(table)
+    numbers = [float(take(table, k, where, 0)) for k in
+               ("memory", "bandwidth", "f32", "bf16", "fp8", "fp4", "reserve")]
+    words = [quote(take(table, k, where)) for k in ("title", "hardware")]
+    text = row(quote(name), *words, *numbers, quote(take(table, "source", where)))
+    nothing_left(table, where)
+    return text
+
+
