@@ -46,7 +46,7 @@ bool mtr_buf_reserve(struct mtr_buf *b, size_t more)
     return true;
 }
 
-bool mtr_buf_append(struct mtr_buf *b, const void *bytes, size_t len)
+bool mtr_buf_append_slow(struct mtr_buf *b, const void *bytes, size_t len)
 {
     if (over_limit(b, len))
         return fail(b);
@@ -67,11 +67,6 @@ bool mtr_buf_str(struct mtr_buf *b, struct mtr_str s)
 bool mtr_buf_puts(struct mtr_buf *b, const char *c)
 {
     return mtr_buf_append(b, c, strlen(c));
-}
-
-bool mtr_buf_byte(struct mtr_buf *b, uint8_t byte)
-{
-    return mtr_buf_append(b, &byte, 1);
 }
 
 bool mtr_buf_printf(struct mtr_buf *b, const char *format, ...)

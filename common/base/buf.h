@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/base/str.h"
 
@@ -31,10 +32,27 @@ static inline void mtr_buf_clear(struct mtr_buf *b)
 }
 
 bool mtr_buf_reserve(struct mtr_buf *b, size_t more); /* room for `more` bytes and a NUL */
-bool mtr_buf_append(struct mtr_buf *b, const void *bytes, size_t len);
+bool mtr_buf_append_slow(struct mtr_buf *b, const void *bytes, size_t len); /* any case */
+
+/* Appends what most often fits: in line, without a call. */
+static inline bool mtr_buf_append(struct mtr_buf *b, const void *bytes, size_t len)
+{
+    if (b->failed || b->limit_bytes || len >= b->cap - b->len)
+        return mtr_buf_append_slow(b, bytes, len);
+    if (len)
+        memcpy(b->data + b->len, bytes, len);
+    b->len += len;
+    b->data[b->len] = 0;
+    return true;
+}
+
+static inline bool mtr_buf_byte(struct mtr_buf *b, uint8_t byte)
+{
+    return mtr_buf_append(b, &byte, 1);
+}
+
 bool mtr_buf_str(struct mtr_buf *b, struct mtr_str s);
 bool mtr_buf_puts(struct mtr_buf *b, const char *c);
-bool mtr_buf_byte(struct mtr_buf *b, uint8_t byte);
 bool mtr_buf_printf(struct mtr_buf *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

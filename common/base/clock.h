@@ -24,7 +24,7 @@ struct mtr_clock mtr_clock_monotonic(void);
 /* Seconds since 1970, for `created` fields and log lines only. */
 int64_t mtr_wall_seconds(void);
 
-#define MTR_NS_PER_S 1000000000ull
+#define MTR_NS_PER_S  1000000000ull
 #define MTR_NS_PER_MS 1000000ull
 #define MTR_NS_PER_US 1000ull
 

@@ -16,7 +16,7 @@
 struct mtr_file {
     const uint8_t *data; /* [size] */
     uint64_t size;
-    int fd;              /* kept open, for direct I/O by others */
+    int fd; /* kept open, for direct I/O by others */
 };
 
 bool mtr_file_map(struct mtr_file *f, const char *path, struct mtr_error *err);

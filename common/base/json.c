@@ -4,9 +4,6 @@
  * and slots, one per value whose container is still open. When a container closes, its children are
  * the slots above its own; they move to the arena as one array and the slot becomes the finished
  * value.
- *
- * Time goes into strings, so they are scanned eight bytes at a time for what ends the easy part: a
- * quote, a backslash, a control character, a byte of a multi-byte character.
  */
 #include "common/base/json.h"
 
@@ -14,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/json_scan.h"
 #include "common/base/utf8.h"
 
 /* ---- reading ---- */
@@ -59,61 +57,17 @@ static bool fail_expected(struct parser *ps, const char *expected)
     return fail_at(ps, ps->p, MTR_INVALID, what);
 }
 
-static void skip_space(struct parser *ps)
+static inline void skip_space(struct parser *ps)
 {
     const char *p = ps->p;
+    if (p < ps->end && (unsigned char)*p > ' ')
+        return;
     while (p < ps->end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
     ps->p = p;
 }
 
 /* ---- strings ---- */
-
-#define EACH_BYTE(b) (0x0101010101010101u * (b))
-
-/* Bit 7 of each byte of the result tells whether that byte of w is one to stop at (or, above the
- * lowest such byte, perhaps a false alarm by a borrow: only the lowest is used). */
-static uint64_t stops(uint64_t w)
-{
-    uint64_t quote = w ^ EACH_BYTE(0x22), slash = w ^ EACH_BYTE(0x5c);
-    uint64_t control = w - EACH_BYTE(0x20);
-    return ((quote - EACH_BYTE(1)) | (slash - EACH_BYTE(1)) | control | w) & EACH_BYTE(0x80);
-}
-
-/* The first byte at or after p that is a quote, backslash, control character or not ASCII. */
-static const char *skip_plain(const char *p, const char *end)
-{
-    while (end - p >= 8) {
-        uint64_t w;
-        memcpy(&w, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        w = __builtin_bswap64(w);
-#endif
-        uint64_t stop = stops(w);
-        if (stop)
-            return p + (__builtin_ctzll(stop) >> 3);
-        p += 8;
-    }
-    while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' &&
-           *p != '\\')
-        p++;
-    return p;
-}
-
-/* skip_plain, and over valid multi-byte characters too. */
-static const char *skip_text(const char *p, const char *end)
-{
-    for (;;) {
-        p = skip_plain(p, end);
-        if (p == end || (unsigned char)*p < 0x80)
-            return p;
-        uint32_t cp;
-        int n = mtr_utf8_decode(p, (size_t)(end - p), &cp);
-        if (n < 0)
-            return p;
-        p += n;
-    }
-}
 
 /* Four hexadecimal digits at p, or -1. */
 static int32_t hex4(const char *p, const char *end)
@@ -181,7 +135,7 @@ static bool fail_in_string(struct parser *ps)
 /* The end of the string whose text begins at p: its quote, or `end`. */
 static const char *closing_quote(const char *p, const char *end)
 {
-    while ((p = skip_text(p, end)) < end && *p != '"')
+    while ((p = mtr_json_skip_text(p, end)) < end && *p != '"')
         p += *p == '\\' && end - p > 1 ? 2 : 1;
     return p;
 }
@@ -202,7 +156,7 @@ static bool parse_escaped(struct parser *ps, const char *start, struct mtr_str *
         ps->p++;
         if (!unescape(ps, &to))
             return false;
-        const char *next = skip_text(ps->p, ps->end);
+        const char *next = mtr_json_skip_text(ps->p, ps->end);
         memcpy(to, ps->p, (size_t)(next - ps->p));
         to += next - ps->p;
         ps->p = next;
@@ -218,7 +172,7 @@ static bool parse_escaped(struct parser *ps, const char *start, struct mtr_str *
 static bool parse_string(struct parser *ps, struct mtr_str *out)
 {
     const char *start = ps->p;
-    ps->p = skip_text(start, ps->end);
+    ps->p = mtr_json_skip_text(start, ps->end);
     if (ps->p < ps->end && *ps->p == '"') {
         *out = (struct mtr_str){start, (size_t)(ps->p - start)};
         ps->p++;
@@ -230,6 +184,16 @@ static bool parse_string(struct parser *ps, struct mtr_str *out)
 }
 
 /* ---- numbers and words ---- */
+
+#define MAX_PLAIN_DIGITS 18 /* any integer of so many digits fits int64 */
+
+static int64_t plain_integer(const char *p, const char *end)
+{
+    int64_t n = 0;
+    while (p < end)
+        n = n * 10 + (*p++ - '0');
+    return n;
+}
 
 static const char *skip_digits(const char *p, const char *end)
 {
@@ -284,6 +248,11 @@ static bool parse_number(struct parser *ps, struct mtr_json *v)
         return fail_at(ps, start, MTR_TOO_LARGE, "a number of more than 1024 characters");
     v->kind = real ? MTR_JSON_REAL : MTR_JSON_INT;
     v->text = text;
+    if (!real && ps->p - digits <= MAX_PLAIN_DIGITS) {
+        v->integer = plain_integer(digits, ps->p);
+        v->integer = *start == '-' ? -v->integer : v->integer;
+        return true;
+    }
     if (!real && mtr_str_to_i64(text, &v->integer))
         return true;
     v->big = !real;

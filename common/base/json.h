@@ -24,17 +24,18 @@
 #include "common/base/error.h"
 #include "common/base/str.h"
 
-#define MTR_JSON_MAX_DEPTH 128
+#define MTR_JSON_MAX_DEPTH        128
 #define MTR_JSON_MAX_NUMBER_BYTES 1024
 
 enum __attribute__((packed)) mtr_json_kind { /* one byte: a value then takes 32 */
-    MTR_JSON_NULL,
-    MTR_JSON_BOOL,
-    MTR_JSON_INT,  /* no fraction, no exponent; `integer` holds it when it fits, see `big` */
-    MTR_JSON_REAL, /* fraction or exponent */
-    MTR_JSON_STRING,
-    MTR_JSON_ARRAY,
-    MTR_JSON_OBJECT,
+                                             MTR_JSON_NULL,
+                                             MTR_JSON_BOOL,
+                                             MTR_JSON_INT,  /* no fraction, no exponent; `integer`
+                                                               holds it when it fits, see `big` */
+                                             MTR_JSON_REAL, /* fraction or exponent */
+                                             MTR_JSON_STRING,
+                                             MTR_JSON_ARRAY,
+                                             MTR_JSON_OBJECT,
 };
 
 struct mtr_json_member;
@@ -47,7 +48,7 @@ struct mtr_json {
     struct mtr_str text; /* STRING: the decoded text; INT, REAL: the digits as they came */
     union {
         int64_t integer;
-        double real; /* REAL, and INT when big */
+        double real;                           /* REAL, and INT when big */
         const struct mtr_json *items;          /* ARRAY [count] */
         const struct mtr_json_member *members; /* OBJECT [count], in the order of the input */
     };
@@ -118,7 +119,7 @@ void mtr_json_put_f64(struct mtr_json_writer *w, double d); /* reads back equal;
 void mtr_json_put_str(struct mtr_json_writer *w, struct mtr_str s);
 void mtr_json_put_cstr(struct mtr_json_writer *w, const char *c);
 void mtr_json_put_value(struct mtr_json_writer *w, const struct mtr_json *v); /* as it came */
-void mtr_json_put_raw(struct mtr_json_writer *w, struct mtr_str json); /* already encoded */
+void mtr_json_put_raw(struct mtr_json_writer *w, struct mtr_str json);        /* already encoded */
 
 /* Appends s as a JSON string with its quotes; what the writer uses, for hot paths. */
 bool mtr_json_escape(struct mtr_buf *out, struct mtr_str s);

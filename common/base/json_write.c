@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/utf8.h"
+#include "common/base/json_scan.h"
 
 struct mtr_json_writer mtr_json_writer(struct mtr_buf *out)
 {
@@ -182,23 +182,6 @@ void mtr_json_put_value(struct mtr_json_writer *w, const struct mtr_json *v)
     }
 }
 
-/* Length of the longest prefix of p[0..len) that stands in a JSON string as it is. */
-static size_t plain_prefix(const char *p, size_t len)
-{
-    size_t i = 0;
-    while (i < len) {
-        unsigned char c = (unsigned char)p[i];
-        uint32_t cp;
-        if (c < 0x20 || c == '"' || c == '\\')
-            break;
-        int n = c < 0x80 ? 1 : mtr_utf8_decode(p + i, len - i, &cp);
-        if (n < 0)
-            break;
-        i += (size_t)n;
-    }
-    return i;
-}
-
 static void escape_byte(struct mtr_buf *out, unsigned char c)
 {
     static const char letter[256] = {['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
@@ -214,12 +197,13 @@ static void escape_byte(struct mtr_buf *out, unsigned char c)
 bool mtr_json_escape(struct mtr_buf *out, struct mtr_str s)
 {
     mtr_buf_byte(out, '"');
-    for (size_t i = 0; i < s.len;) {
-        size_t plain = plain_prefix(s.ptr + i, s.len - i);
-        mtr_buf_append(out, s.ptr + i, plain);
-        i += plain;
-        if (i < s.len)
-            escape_byte(out, (unsigned char)s.ptr[i++]);
+    const char *p = s.ptr, *end = p + s.len;
+    while (p < end) {
+        const char *stop = mtr_json_skip_text(p, end);
+        mtr_buf_append(out, p, (size_t)(stop - p));
+        p = stop;
+        if (p < end)
+            escape_byte(out, (unsigned char)*p++);
     }
     return mtr_buf_byte(out, '"');
 }

@@ -32,8 +32,8 @@ void mtr_log(struct mtr_log *log, enum mtr_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #define mtr_error_log(log, ...) mtr_log((log), MTR_ERROR, __VA_ARGS__)
-#define mtr_warn(log, ...) mtr_log((log), MTR_WARN, __VA_ARGS__)
-#define mtr_info(log, ...) mtr_log((log), MTR_INFO, __VA_ARGS__)
-#define mtr_debug(log, ...) mtr_log((log), MTR_DEBUG, __VA_ARGS__)
+#define mtr_warn(log, ...)      mtr_log((log), MTR_WARN, __VA_ARGS__)
+#define mtr_info(log, ...)      mtr_log((log), MTR_INFO, __VA_ARGS__)
+#define mtr_debug(log, ...)     mtr_log((log), MTR_DEBUG, __VA_ARGS__)
 
 #endif
