@@ -27,16 +27,15 @@
 #define MTR_JSON_MAX_DEPTH        128
 #define MTR_JSON_MAX_NUMBER_BYTES 1024
 
-enum __attribute__((packed)) mtr_json_kind { /* one byte: a value then takes 32 */
-                                             MTR_JSON_NULL,
-                                             MTR_JSON_BOOL,
-                                             MTR_JSON_INT,  /* no fraction, no exponent; `integer`
-                                                               holds it when it fits, see `big` */
-                                             MTR_JSON_REAL, /* fraction or exponent */
-                                             MTR_JSON_STRING,
-                                             MTR_JSON_ARRAY,
-                                             MTR_JSON_OBJECT,
-};
+enum mtr_json_kind {
+    MTR_JSON_NULL,
+    MTR_JSON_BOOL,
+    MTR_JSON_INT,  /* no fraction, no exponent; `integer` holds it when it fits, see `big` */
+    MTR_JSON_REAL, /* fraction or exponent */
+    MTR_JSON_STRING,
+    MTR_JSON_ARRAY,
+    MTR_JSON_OBJECT,
+} __attribute__((packed)); /* one byte: a value then takes 32 */
 
 struct mtr_json_member;
 
