@@ -13,11 +13,11 @@
 
 struct mtr_elementwise_args {
     const struct mtr_step_view *step;
-    const void *a; /* [rows, cols] activations */
-    const void *b; /* [rows, cols] activations, or NULL */
-    void *y;       /* [rows, cols] activations; may be a or b */
+    const void *a;         /* [rows, cols] activations */
+    const void *b;         /* [rows, cols] activations, or NULL */
+    void *y;               /* [rows, cols] activations; may be a or b */
     const int32_t *gather; /* or NULL */
-    uint32_t rows_kind; /* enum mtr_rows */
+    uint32_t rows_kind;    /* enum mtr_rows */
     uint32_t cols;
     uint32_t activation; /* enum mtr_activation */
     float multiplier;

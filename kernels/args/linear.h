@@ -7,14 +7,20 @@
  *   GLU       out[0] = act(first) * second; two weights of equal rows
  *
  * Numerics: every output sums over K in an order that depends on K alone (the point states which),
- * never on the number of rows. Grid: (tiles of N, tiles of rows).
+ * never on the number of rows. out = multiplier * sum + bias, each rounded; then the epilogue.
+ *
+ * Grid: (tiles of N, tiles of rows), the tiles of the parts one after the other, in a GLU those of
+ * the first part. MTR_LINEAR_TILE_* are the host class's tiles, as its points say.
  */
 #ifndef MTR_ARGS_LINEAR_H
 #define MTR_ARGS_LINEAR_H
 
 #include "kernels/args/step.h"
 
-#define MTR_LINEAR_PARTS 4
+#define MTR_LINEAR_PARTS     4
+#define MTR_LINEAR_TILE_N    32
+#define MTR_LINEAR_TILE_ROWS 128
+#define MTR_LINEAR_MAX_K     61440 /* longest sum that a host kernel's scratch has room for */
 
 enum mtr_epilogue { MTR_EPILOGUE_NONE, MTR_EPILOGUE_ADD, MTR_EPILOGUE_GLU };
 
@@ -22,7 +28,7 @@ struct mtr_linear_part {
     const void *weight;       /* [n, k] in the point's weight format */
     const void *scale;        /* of that format, or NULL */
     const void *global_scale; /* or NULL */
-    const void *bias;         /* [n] f32 or the activation format as the point says, or NULL */
+    const void *bias;         /* [n] f32, or NULL */
     void *y;                  /* [rows, n] */
     uint32_t n;
     uint32_t y_stride; /* elements between rows of y */

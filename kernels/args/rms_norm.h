@@ -11,12 +11,12 @@
 
 struct mtr_rms_norm_args {
     const struct mtr_step_view *step;
-    const void *x;      /* [rows, cols] activations */
-    void *residual;     /* [rows, cols] activations, or NULL */
-    const void *weight; /* [cols] in the point's weight format */
-    void *y;            /* [rows, cols] activations */
+    const void *x;         /* [rows, cols] activations */
+    void *residual;        /* [rows, cols] activations, or NULL */
+    const void *weight;    /* [cols] in the point's weight format */
+    void *y;               /* [rows, cols] activations */
     const int32_t *gather; /* row r of y comes from row gather[r] of x (and residual), or NULL */
-    uint32_t rows_kind; /* enum mtr_rows: which count of the step bounds r */
+    uint32_t rows_kind;    /* enum mtr_rows: which count of the step bounds r */
     uint32_t cols;
     float eps;
     float unit_offset; /* 0 or 1 */

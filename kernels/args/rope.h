@@ -21,15 +21,15 @@ struct mtr_rotary_args {
 
 struct mtr_rope_append_args {
     const struct mtr_step_view *step;
-    void *q;             /* [tokens, heads, head_dim] activations, rotated in place */
-    const void *k;       /* [tokens, kv_heads, head_dim] activations */
-    const void *v;       /* [tokens, kv_heads, head_dim] activations */
-    const void *q_norm;  /* [head_dim] or NULL */
-    const void *k_norm;  /* [head_dim] or NULL */
-    const float *table;  /* [tokens, 2 * pairs], or NULL: no rotation */
-    void *k_cache;       /* [blocks, kv_heads, block_tokens, head_dim], of the point's format */
-    void *v_cache;       /* the same shape */
-    uint32_t group;      /* of step->tables */
+    void *q;            /* [tokens, heads, head_dim] activations, rotated in place */
+    const void *k;      /* [tokens, kv_heads, head_dim] activations */
+    const void *v;      /* [tokens, kv_heads, head_dim] activations */
+    const void *q_norm; /* [head_dim] or NULL */
+    const void *k_norm; /* [head_dim] or NULL */
+    const float *table; /* [tokens, 2 * pairs], or NULL: no rotation */
+    void *k_cache;      /* [blocks, kv_heads, block_tokens, head_dim], of the point's format */
+    void *v_cache;      /* the same shape */
+    uint32_t group;     /* of step->tables */
     uint32_t heads, kv_heads, head_dim;
     uint32_t pairs;       /* rotated pairs; the rest of the head passes through */
     uint32_t interleaved; /* pairs (2i, 2i+1) instead of (i, i + pairs) */

@@ -17,17 +17,17 @@
 #define MTR_ARGS_GROUPS 8 /* as MTR_MAX_GROUPS */
 
 struct mtr_step_view {
-    uint32_t tokens;  /* rows of this step */
+    uint32_t tokens; /* rows of this step */
     uint32_t lanes;
     uint32_t outputs;
-    uint32_t max_context; /* longest lane, end position: bounds history loops */
-    const int32_t *token_ids;    /* [tokens] */
-    const int32_t *positions;    /* [tokens] absolute */
-    const int32_t *token_lanes;  /* [tokens] which lane a row belongs to */
-    const int32_t *lane_slots;   /* [lanes] */
-    const int32_t *lane_rows;    /* [lanes + 1] first row of each lane; the last is tokens */
-    const int32_t *lane_starts;  /* [lanes] absolute position of the lane's first row */
-    const int32_t *output_rows;  /* [outputs] row of each output */
+    uint32_t max_context;       /* longest lane, end position: bounds history loops */
+    const int32_t *token_ids;   /* [tokens] */
+    const int32_t *positions;   /* [tokens] absolute */
+    const int32_t *token_lanes; /* [tokens] which lane a row belongs to */
+    const int32_t *lane_slots;  /* [lanes] */
+    const int32_t *lane_rows;   /* [lanes + 1] first row of each lane; the last is tokens */
+    const int32_t *lane_starts; /* [lanes] absolute position of the lane's first row */
+    const int32_t *output_rows; /* [outputs] row of each output */
     const int32_t *tables[MTR_ARGS_GROUPS]; /* [slots, table_stride] block ids, by group */
     uint32_t table_stride[MTR_ARGS_GROUPS];
 };

@@ -9,16 +9,23 @@
  * Activations are f32. Reference numerics: every output has one accumulator of MTR_HOST_LANES
  * virtual lanes along K (element k adds into lane k mod MTR_HOST_LANES with a fused multiply-add,
  * in increasing k) and one fixed final tree over the lanes. All instruction sets and all row counts
- * follow it, so a row's bits depend on neither.
+ * follow it, so a row's bits depend on neither. A K that is no multiple of the lanes counts as
+ * padded with zeros. The tree: lanes i and i + 8, of those i and i + 4, i and i + 2, the last two
+ * (vec.h). Weights are worth exactly what common/numeric/format.c says; elementary functions are
+ * polynomials over exact operations (vec_math.h).
+ *
+ * A kernel walks whatever grid it is given: block x takes tiles x, x + grid_x, ..., so the sizes of
+ * tiles that kernels/args name are advice to the launcher and no contract.
  */
 #ifndef MTR_HOST_KERNEL_H
 #define MTR_HOST_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define MTR_HOST_LANES         16
-#define MTR_HOST_SCRATCH_BYTES (512u << 10)
+#define MTR_HOST_SCRATCH_BYTES (1u << 20)
 
 struct mtr_host_block {
     uint32_t x, y, z;
@@ -39,7 +46,11 @@ struct mtr_host_entry {
 /* All host kernels. */
 const struct mtr_host_entry *mtr_host_kernels(size_t *count);
 
-/* What this CPU can run, best last; and "avx512", ... */
+/* The variant for an instruction set, or of the next lower one that there is; never NULL. */
+mtr_host_function mtr_host_variant(const struct mtr_host_entry *entry, enum mtr_isa isa);
+
+/* Whether this build has it and this CPU can run it; the best such; and "avx512", ... */
+bool mtr_host_isa_available(enum mtr_isa isa);
 enum mtr_isa mtr_host_best_isa(void);
 const char *mtr_isa_name(enum mtr_isa isa);
 

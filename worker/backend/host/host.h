@@ -12,7 +12,7 @@
 #include "worker/backend/backend.h"
 
 struct mtr_host_options {
-    uint32_t threads;        /* 0: one for each core that this process may run on */
+    uint32_t threads;            /* 0: one for each core that this process may run on */
     const char *instruction_set; /* NULL: the best that the CPU has; else "avx512", ... */
 };
 

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The mock backend: host memory, and a record of every launch and copy instead of their effect.
- * Tests ask what was launched, in which order, with which grid and arguments; they can declare
- * kernels absent and make the n-th call fail.
+ * The mock backend: host memory, real copies and fills, and a record of these and of every launch,
+ * which has no other effect. Tests ask what was launched, in which order, with which grid and
+ * arguments; they can declare kernels absent and make all calls after the n-th fail.
  */
 #ifndef MTR_BACKEND_MOCK_H
 #define MTR_BACKEND_MOCK_H
 
 #include "worker/backend/backend.h"
 
+enum mtr_mock_kind {
+    MTR_MOCK_LAUNCH,
+    MTR_MOCK_UPLOAD,
+    MTR_MOCK_DOWNLOAD,
+    MTR_MOCK_COPY,
+    MTR_MOCK_FILL,
+};
+
 struct mtr_mock_call {
-    enum { MTR_MOCK_LAUNCH, MTR_MOCK_UPLOAD, MTR_MOCK_DOWNLOAD, MTR_MOCK_COPY, MTR_MOCK_FILL } kind;
+    enum mtr_mock_kind kind;
     const char *module, *function; /* LAUNCH */
     uint32_t grid[3];
     const void *args; /* LAUNCH: a copy, owned by the mock */
@@ -19,7 +27,7 @@ struct mtr_mock_call {
     const void *src;
 };
 
-struct mtr_backend *mtr_mock_backend_create(void);
+struct mtr_backend *mtr_mock_backend_create(void); /* NULL: no memory */
 uint32_t mtr_mock_call_count(const struct mtr_backend *b);
 const struct mtr_mock_call *mtr_mock_call(const struct mtr_backend *b, uint32_t index);
 void mtr_mock_forget(struct mtr_backend *b);

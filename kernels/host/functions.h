@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* All host kernels: X(module, function). registry.c makes its table and declarations of this. */
+#ifndef MTR_HOST_FUNCTIONS_H
+#define MTR_HOST_FUNCTIONS_H
+
+#define MTR_HOST_WEIGHTS(X, family)                                                                \
+    X(family, family##_f32)                                                                        \
+    X(family, family##_f16)                                                                        \
+    X(family, family##_bf16)                                                                       \
+    X(family, family##_q4_0)                                                                       \
+    X(family, family##_q4_1)                                                                       \
+    X(family, family##_q5_0)                                                                       \
+    X(family, family##_q5_1)                                                                       \
+    X(family, family##_q8_0)                                                                       \
+    X(family, family##_q4_k)                                                                       \
+    X(family, family##_q5_k)                                                                       \
+    X(family, family##_q6_k)
+
+#define MTR_HOST_FUNCTIONS(X)                                                                      \
+    MTR_HOST_WEIGHTS(X, embed)                                                                     \
+    MTR_HOST_WEIGHTS(X, linear)                                                                    \
+    X(rms_norm, rms_norm)                                                                          \
+    X(rope, rotary)                                                                                \
+    X(rope, rope_append_f32)                                                                       \
+    X(rope, rope_append_bf16)                                                                      \
+    X(attention, attention_f32)                                                                    \
+    X(attention, attention_bf16)                                                                   \
+    X(elementwise, add)                                                                            \
+    X(elementwise, glu)                                                                            \
+    X(elementwise, activate)                                                                       \
+    X(elementwise, scale)                                                                          \
+    X(elementwise, gather)
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Root-mean-square norm of rows, with the residual added first where there is one. */
+#include "kernels/args/rms_norm.h"
+
+#include "kernels/host/rms.h"
+#include "kernels/host/rows.h"
+
+static void add_row(float *residual, const float *x, uint32_t cols)
+{
+    for (uint32_t i = 0; i < cols; i += 16) {
+        size_t n = cols - i < 16 ? cols - i : 16;
+        vf_store_n(residual + i, vf_add(vf_load_n(residual + i, n), vf_load_n(x + i, n)), n);
+    }
+}
+
+void MTR_HOST_FN(rms_norm)(const void *arguments, const struct mtr_host_block *block);
+void MTR_HOST_FN(rms_norm)(const void *arguments, const struct mtr_host_block *block)
+{
+    const struct mtr_rms_norm_args *args = arguments;
+    uint32_t rows = mtr_step_rows(args->step, args->rows_kind);
+    for (uint32_t r = block->x; r < rows; r += block->grid_x) {
+        size_t from = (args->gather ? (size_t)args->gather[r] : r) * args->cols;
+        const float *x = (const float *)args->x + from;
+        if (args->residual) {
+            float *residual = (float *)args->residual + from;
+            add_row(residual, x, args->cols);
+            x = residual;
+        }
+        float inverse = mtr_inverse_rms(mtr_square_sum(x, args->cols), args->cols, args->eps);
+        mtr_norm_row(x, args->weight, inverse, args->unit_offset, args->cols,
+                     (float *)args->y + (size_t)r * args->cols);
+    }
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* linear_*: against f64 sums over dequantized weights, and bit for bit across sets and row counts.
+ */
+#include "kernels/args/linear.h"
+
+#include "tests/unit/kernels/kernel_test.h"
+
+static const struct {
+    const char *function;
+    enum mtr_format format;
+} kinds[] = {
+    {"linear_f32", MTR_F32},   {"linear_f16", MTR_F16},   {"linear_bf16", MTR_BF16},
+    {"linear_q4_0", MTR_Q4_0}, {"linear_q4_1", MTR_Q4_1}, {"linear_q5_0", MTR_Q5_0},
+    {"linear_q5_1", MTR_Q5_1}, {"linear_q8_0", MTR_Q8_0}, {"linear_q4_k", MTR_Q4_K},
+    {"linear_q5_k", MTR_Q5_K}, {"linear_q6_k", MTR_Q6_K},
+};
+#define KINDS (int)(sizeof kinds / sizeof *kinds)
+
+/* One product and its inputs. */
+struct problem {
+    struct mtr_step_view step;
+    struct mtr_linear_args args;
+    const char *function;
+    enum mtr_format format;
+    uint32_t rows;
+    float *x;
+    uint8_t *w[MTR_LINEAR_PARTS];
+    float *bias[MTR_LINEAR_PARTS];
+    float *before; /* what y holds before the launch */
+    size_t y_count;
+};
+
+static void make(struct problem *p, struct noise *n, int kind, uint32_t rows, uint32_t k,
+                 const uint32_t *ns, uint32_t parts, enum mtr_epilogue epilogue)
+{
+    *p = (struct problem){.function = kinds[kind].function, .format = kinds[kind].format};
+    p->rows = rows;
+    p->step.tokens = rows;
+    p->args = (struct mtr_linear_args){.parts = parts,
+                                       .k = k,
+                                       .x_stride = k + 3,
+                                       .rows_kind = MTR_ROWS_TOKENS,
+                                       .epilogue = epilogue,
+                                       .activation = MTR_ACT_SILU,
+                                       .multiplier = 1.0f};
+    p->x = noise_floats(n, (size_t)rows * (k + 3));
+    p->args.x = p->x;
+    for (uint32_t i = 0; i < parts; i++) {
+        p->w[i] = noise_weights(n, p->format, ns[i], k);
+        p->args.part[i] =
+            (struct mtr_linear_part){.weight = p->w[i], .n = ns[i], .y_stride = ns[i] + 5};
+        if (i % 2 == 1 || parts == 1) {
+            p->bias[i] = noise_floats(n, ns[i]);
+            p->args.part[i].bias = p->bias[i];
+        }
+        p->y_count += (size_t)rows * (ns[i] + 5);
+    }
+    if (parts == 1)
+        p->args.multiplier = 0.5f;
+    p->before = noise_floats(n, p->y_count);
+}
+
+static void drop(struct problem *p)
+{
+    free(p->x);
+    free(p->before);
+    for (int i = 0; i < MTR_LINEAR_PARTS; i++) {
+        free(p->w[i]);
+        free(p->bias[i]);
+    }
+}
+
+/* Runs it into fresh memory laid out part after part. */
+static float *run(struct problem *p, enum mtr_isa isa)
+{
+    float *y = must_alloc(p->y_count * sizeof *y), *at = y;
+    memcpy(y, p->before, p->y_count * sizeof *y);
+    uint32_t tiles = 0;
+    p->args.step = &p->step;
+    for (uint32_t i = 0; i < p->args.parts; i++) {
+        struct mtr_linear_part *part = &p->args.part[i];
+        part->y = at;
+        at += (size_t)p->rows * part->y_stride;
+        tiles += (part->n + MTR_LINEAR_TILE_N - 1) / MTR_LINEAR_TILE_N;
+    }
+    if (p->args.epilogue != MTR_EPILOGUE_ADD) /* the outputs are not read */
+        for (uint32_t i = 0; i < p->args.parts; i++)
+            for (uint32_t r = 0; r < p->rows; r++)
+                poison((float *)p->args.part[i].y + (size_t)r * p->args.part[i].y_stride,
+                       p->args.part[i].n * sizeof *y);
+    run_kernel(p->function, isa, &p->args, tiles,
+               (p->rows + MTR_LINEAR_TILE_ROWS - 1) / MTR_LINEAR_TILE_ROWS);
+    return y;
+}
+
+/* f64 value of one output of a part before the epilogue, and the scale of its rounding error. */
+static double reference(const struct problem *p, const float *w, uint32_t part, uint32_t r,
+                        uint32_t n, double *scale)
+{
+    double sum = 0, size = 0;
+    for (uint32_t i = 0; i < p->args.k; i++) {
+        double term = (double)w[(size_t)n * p->args.k + i] * p->x[(size_t)r * p->args.x_stride + i];
+        sum += term;
+        size += fabs(term);
+    }
+    sum *= p->args.multiplier;
+    if (p->bias[part])
+        sum += p->bias[part][n];
+    *scale = size + 1;
+    return sum;
+}
+
+static void check_part(const struct problem *p, const float *y, const float *before, uint32_t part)
+{
+    const struct mtr_linear_part *l = &p->args.part[part];
+    float *w = dequantized(p->format, p->w[part], l->n, p->args.k), *up = NULL;
+    if (p->args.epilogue == MTR_EPILOGUE_GLU)
+        up = dequantized(p->format, p->w[1], l->n, p->args.k);
+    for (uint32_t r = 0; r < p->rows; r++)
+        for (uint32_t n = 0; n < l->n; n++) {
+            double scale, other = 0, want = reference(p, w, part, r, n, &scale);
+            size_t at = (size_t)r * l->y_stride + n;
+            if (p->args.epilogue == MTR_EPILOGUE_ADD)
+                want += before[at];
+            if (up) {
+                double v = reference(p, up, 1, r, n, &other);
+                want = want / (1 + exp(-want)) * v;
+                scale *= other;
+            }
+            ck_assert_msg(fabs(y[at] - want) <= 2e-6 * scale, "%s part %u [%u, %u]: %g, not %g",
+                          p->function, part, r, n, (double)y[at], want);
+        }
+    /* What stands between the rows is not the kernel's. */
+    for (uint32_t r = 0; r < p->rows; r++)
+        for (uint32_t i = l->n; i < l->y_stride; i++)
+            ck_assert(y[(size_t)r * l->y_stride + i] == before[(size_t)r * l->y_stride + i]);
+    free(w);
+    free(up);
+}
+
+static void check_all(struct problem *p)
+{
+    float *want = run(p, MTR_ISA_PORTABLE), *y = want, *before = p->before;
+    uint32_t parts = p->args.epilogue == MTR_EPILOGUE_GLU ? 1 : p->args.parts;
+    for (uint32_t i = 0; i < parts; i++) {
+        check_part(p, y, before, i);
+        y += (size_t)p->rows * p->args.part[i].y_stride;
+        before += (size_t)p->rows * p->args.part[i].y_stride;
+    }
+    FOR_EACH_ISA(isa)
+    {
+        float *got = run(p, isa);
+        same_bits(want, got, p->y_count, p->function, isa);
+        free(got);
+    }
+    free(want);
+}
+
+static uint32_t some_k(struct noise *n, enum mtr_format f)
+{
+    uint32_t block = mtr_format_info(f)->block_elements;
+    return block == 1 ? 1 + noise_below(n, 200) : block * (1 + noise_below(n, block == 32 ? 9 : 2));
+}
+
+START_TEST(values)
+{
+    struct noise n = {(uint64_t)_i + 1};
+    for (int round = 0; round < 6; round++) {
+        uint32_t parts = 1 + noise_below(&n, 3), ns[3];
+        for (int i = 0; i < 3; i++)
+            ns[i] = 1 + noise_below(&n, 70);
+        struct problem p;
+        make(&p, &n, _i, 1 + noise_below(&n, 17), some_k(&n, kinds[_i].format), ns, parts,
+             MTR_EPILOGUE_NONE);
+        check_all(&p);
+        drop(&p);
+    }
+}
+END_TEST
+
+START_TEST(epilogues)
+{
+    struct noise n = {(uint64_t)_i + 100};
+    for (int round = 0; round < 4; round++) {
+        uint32_t ns[2];
+        ns[0] = ns[1] = 1 + noise_below(&n, 70);
+        bool glu = round & 1;
+        struct problem p;
+        make(&p, &n, _i, round < 2 ? 1 : 1 + noise_below(&n, 9), some_k(&n, kinds[_i].format), ns,
+             glu ? 2 : 1, glu ? MTR_EPILOGUE_GLU : MTR_EPILOGUE_ADD);
+        check_all(&p);
+        drop(&p);
+    }
+}
+END_TEST
+
+/* A row alone, the same row among m: the same bits. */
+static void row_is_itself(struct problem *p, enum mtr_isa isa, uint32_t row)
+{
+    float *many = run(p, isa);
+    struct problem one = *p;
+    one.rows = 1;
+    one.step.tokens = 1;
+    one.args.x = p->x + (size_t)row * p->args.x_stride;
+    one.y_count = one.args.part[0].y_stride;
+    one.before = p->before + (size_t)row * one.args.part[0].y_stride;
+    float *alone = run(&one, isa);
+    same_bits(alone, many + (size_t)row * p->args.part[0].y_stride, p->args.part[0].n, p->function,
+              isa);
+    free(alone);
+    free(many);
+}
+
+START_TEST(a_row_is_itself_in_company)
+{
+    struct noise n = {(uint64_t)_i + 200};
+    FOR_EACH_ISA(isa)
+    {
+        for (uint32_t rows = 2; rows <= 16; rows++) {
+            uint32_t width = 1 + noise_below(&n, 40);
+            struct problem p;
+            make(&p, &n, _i, rows, some_k(&n, kinds[_i].format), &width, 1, MTR_EPILOGUE_ADD);
+            row_is_itself(&p, isa, noise_below(&n, rows));
+            row_is_itself(&p, isa, rows - 1);
+            drop(&p);
+        }
+        uint32_t width = 33;
+        struct problem p;
+        make(&p, &n, _i, 512, 256, &width, 1, MTR_EPILOGUE_NONE);
+        for (uint32_t row = 0; row < 512; row += 73)
+            row_is_itself(&p, isa, row);
+        drop(&p);
+    }
+}
+END_TEST
+
+/* The largest sums that the scratch has room for, whose panels are a few weight rows only. */
+START_TEST(long_sums)
+{
+    struct noise n = {7};
+    uint32_t width = 6;
+    struct problem p;
+    make(&p, &n, 4, 3, MTR_LINEAR_MAX_K, &width, 1, MTR_EPILOGUE_NONE);
+    check_all(&p);
+    row_is_itself(&p, mtr_host_best_isa(), 2);
+    drop(&p);
+}
+END_TEST
+
+MTR_CHECK_MAIN("kernels/linear")
+{
+    tcase_add_loop_test(tc, values, 0, KINDS);
+    tcase_add_loop_test(tc, epilogues, 0, KINDS);
+    tcase_add_loop_test(tc, a_row_is_itself_in_company, 0, KINDS);
+    tcase_add_test(tc, long_sums);
+}

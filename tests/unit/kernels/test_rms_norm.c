@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* rms_norm: against f64, with and without residual, gather and unit offset. */
+#include "kernels/args/rms_norm.h"
+
+#include "tests/unit/kernels/kernel_test.h"
+
+#define MAX_ROWS 20
+
+static void check(struct noise *n, uint32_t cols, bool residual, bool gather, float offset)
+{
+    uint32_t from = 1 + noise_below(n, MAX_ROWS), rows = gather ? 1 + noise_below(n, from) : from;
+    int32_t map[MAX_ROWS];
+    for (uint32_t r = 0; r < rows; r++)
+        map[r] = (int32_t)(from - 1 - r); /* each once: residual rows are updated in place */
+    struct mtr_step_view step = {.tokens = from, .outputs = rows};
+    float *x = noise_floats(n, from * cols), *base = noise_floats(n, from * cols);
+    float *w = noise_floats(n, cols), *y = must_alloc(rows * cols * sizeof *y);
+    float *sum = must_alloc(from * cols * sizeof *sum), *first = NULL;
+    struct mtr_rms_norm_args args = {.step = &step,
+                                     .x = x,
+                                     .residual = residual ? sum : NULL,
+                                     .weight = w,
+                                     .y = y,
+                                     .gather = gather ? map : NULL,
+                                     .rows_kind = gather ? MTR_ROWS_OUTPUTS : MTR_ROWS_TOKENS,
+                                     .cols = cols,
+                                     .eps = 1e-5f,
+                                     .unit_offset = offset};
+    FOR_EACH_ISA(isa)
+    {
+        memcpy(sum, base, from * cols * sizeof *sum);
+        poison(y, rows * cols * sizeof *y);
+        run_kernel("rms_norm", isa, &args, rows, 1);
+        for (uint32_t r = 0; r < rows; r++) {
+            size_t at = (gather ? (uint32_t)map[r] : r) * cols;
+            double square = 0;
+            for (uint32_t i = 0; i < cols; i++) {
+                float v = residual ? base[at + i] + x[at + i] : x[at + i];
+                square += (double)v * v;
+                if (residual)
+                    ck_assert(sum[at + i] == v);
+            }
+            double inverse = 1 / sqrt(square / cols + 1e-5);
+            for (uint32_t i = 0; i < cols; i++) {
+                double v = residual ? sum[at + i] : x[at + i];
+                double want = v * inverse * (offset + (double)w[i]);
+                ck_assert(fabs(y[r * cols + i] - want) <= 1e-6 * (fabs(want) + 1));
+            }
+        }
+        if (!first) {
+            first = must_alloc(rows * cols * sizeof *first);
+            memcpy(first, y, rows * cols * sizeof *first);
+        }
+        same_bits(first, y, rows * cols, "rms_norm", isa);
+    }
+    free(x);
+    free(base);
+    free(w);
+    free(y);
+    free(sum);
+    free(first);
+}
+
+START_TEST(norms)
+{
+    struct noise n = {(uint64_t)_i + 1};
+    for (int round = 0; round < 10; round++)
+        check(&n, 1 + noise_below(&n, 600), _i & 1, _i & 2, _i & 4 ? 1.0f : 0.0f);
+}
+END_TEST
+
+MTR_CHECK_MAIN("kernels/rms_norm")
+{
+    tcase_add_loop_test(tc, norms, 0, 8);
+}
