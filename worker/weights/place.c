@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A weight may stay in the file when nothing has to be done to it: same format, no layout of its
+ * own, and an address that its elements can be read at.
+ */
+#include "worker/weights/place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/circuit/families.h"
+#include "worker/weights/convert.h"
+
+/* What kernels may assume of an address: plain elements stand at a multiple of their size, blocks
+ * (which begin with 16-bit scales) at a multiple of two. */
+static bool aligned_for(enum mtr_format format, const void *p)
+{
+    const struct mtr_format_info *info = mtr_format_info(format);
+    uint32_t alignment = info->block_elements == 1 ? info->block_bytes : 2;
+    return (uintptr_t)p % alignment == 0;
+}
+
+static bool same_layout(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Notes the layouts that one launch wants its matrices in. All who read a weight must agree: it has
+ * one address. */
+static bool note_launch(const struct mtr_plan *plan, const struct mtr_launch *launch, bool *seen,
+                        struct mtr_place *places, struct mtr_error *err)
+{
+    const struct mtr_point *point = launch->point;
+    for (uint8_t s = 0; s < launch->weight_count; s++) {
+        uint16_t w = launch->weights[s];
+        if (w == MTR_NONE || plan->weights[w].rows <= 1)
+            continue;
+        if (seen[w] && !same_layout(point->repack, places[w].repack))
+            return mtr_fail(err, MTR_INTERNAL,
+                            "weight %s is read by points that want it in different layouts",
+                            plan->weights[w].name);
+        seen[w] = true;
+        places[w].repack = point->repack;
+        places[w].repack_rows = point->repack_rows ? point->repack_rows : 1;
+    }
+    return true;
+}
+
+static bool find_layouts(const struct mtr_plan *plan, struct mtr_place *places,
+                         struct mtr_error *err)
+{
+    bool ok = true;
+    bool *seen = calloc(plan->weight_count + 1u, sizeof *seen);
+    if (!seen)
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory for %" PRIu32 " weights",
+                        plan->weight_count);
+    for (int mode = 0; mode < MTR_MODE_COUNT; mode++)
+        for (uint32_t l = 0; ok && l < plan->lists[mode].count; l++)
+            ok = note_launch(plan, &plan->lists[mode].launches[l], seen, places, err);
+    free(seen);
+    return ok;
+}
+
+/* An earlier weight with the same content in the same layout, or MTR_NONE. */
+static uint32_t find_shared(const struct mtr_plan *plan, const struct mtr_place *places, uint32_t i)
+{
+    const struct mtr_plan_weight *w = &plan->weights[i];
+    for (uint32_t k = 0; w->tied && k < i; k++) {
+        const struct mtr_plan_weight *v = &plan->weights[k];
+        if (places[k].kind != MTR_PLACE_SHARED && same_layout(places[k].repack, places[i].repack) &&
+            strcmp(v->name, w->name) == 0 && v->kernel_format == w->kernel_format &&
+            v->first_row == w->first_row && v->rows == w->rows)
+            return k;
+    }
+    return MTR_NONE;
+}
+
+static bool find_source(const struct mtr_plan_weight *w, const struct mtr_checkpoint *ck,
+                        struct mtr_place *p, struct mtr_error *err)
+{
+    uint64_t row_bytes;
+    const struct mtr_tensor *t = mtr_checkpoint_find(ck, mtr_str(w->name));
+    if (!t)
+        return mtr_fail(err, MTR_NOT_FOUND, "tensor %s is missing", w->name);
+    if (!mtr_format_row_bytes(w->format, w->cols, &row_bytes))
+        return mtr_fail(err, MTR_INVALID,
+                        "weight %s: a row of %" PRIu64 " is no multiple of a block", w->name,
+                        w->cols);
+    uint64_t from = (uint64_t)w->first_row * row_bytes;
+    p->src_bytes = w->rows * row_bytes;
+    if (from > t->bytes || p->src_bytes > t->bytes - from)
+        return mtr_fail(err, MTR_INVALID, "weight %s has fewer rows than the plan binds", w->name);
+    p->src = (const uint8_t *)mtr_checkpoint_data(ck, t) + from;
+    return true;
+}
+
+/* Decides where weight i stands, when it is no earlier weight's twin. */
+static void choose_place(const struct mtr_plan_weight *w, bool readable, uint64_t row_bytes,
+                         struct mtr_place *p, struct mtr_placement *out)
+{
+    const uint64_t mask = MTR_WEIGHT_ALIGNMENT - 1;
+    if (readable && !p->repack) {
+        p->kind = MTR_PLACE_MAPPED;
+        out->mapped_bytes += p->bytes;
+        return;
+    }
+    p->kind = MTR_PLACE_COPIED;
+    p->offset = out->memory_bytes;
+    out->copied_bytes += p->bytes;
+    out->memory_bytes += (p->bytes + mask) & ~mask;
+    if (p->repack && !readable && w->rows * row_bytes > out->scratch_bytes)
+        out->scratch_bytes = w->rows * row_bytes;
+}
+
+static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *ck, bool in_place,
+                      uint32_t i, struct mtr_placement *out, struct mtr_error *err)
+{
+    const struct mtr_plan_weight *w = &plan->weights[i];
+    struct mtr_place *p = &out->places[i];
+    uint64_t row_bytes, rows = w->rows;
+    if (!mtr_convertible(w->format, w->kernel_format))
+        return mtr_fail(err, MTR_UNSUPPORTED, "weight %s: no conversion from %s to %s", w->name,
+                        mtr_format_info(w->format)->name, mtr_format_info(w->kernel_format)->name);
+    if (!mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes))
+        return mtr_fail(err, MTR_INVALID,
+                        "weight %s: a row of %" PRIu64 " is no multiple of a block", w->name,
+                        w->cols);
+    if (ck && !find_source(w, ck, p, err))
+        return false;
+    if (p->repack)
+        rows = (rows + p->repack_rows - 1) / p->repack_rows * p->repack_rows;
+    p->bytes = rows * row_bytes;
+    p->shared = find_shared(plan, out->places, i);
+    p->readable =
+        in_place && p->src && w->format == w->kernel_format && aligned_for(w->format, p->src);
+    if (p->shared != MTR_NONE)
+        p->kind = MTR_PLACE_SHARED;
+    else
+        choose_place(w, p->readable, row_bytes, p, out);
+    return true;
+}
+
+bool mtr_place_weights(struct mtr_arena *arena, const struct mtr_plan *plan,
+                       const struct mtr_checkpoint *ck, bool in_place, struct mtr_placement *out,
+                       struct mtr_error *err)
+{
+    *out = (struct mtr_placement){0};
+    out->places = mtr_arena_calloc(arena, plan->weight_count + 1u, sizeof *out->places);
+    if (!out->places)
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory for %" PRIu32 " weights",
+                        plan->weight_count);
+    if (!find_layouts(plan, out->places, err))
+        return false;
+    for (uint32_t i = 0; i < plan->weight_count; i++)
+        if (!place_one(plan, ck, in_place, i, out, err))
+            return false;
+    return true;
+}
