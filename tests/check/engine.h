@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A model loaded in this process, without broker or wire: what the check runners and benchmarks
+ * step.
+ *
+ * Slot s has blocks [s * blocks, (s + 1) * blocks) of each cache group for itself, unless a run
+ * names a slot to take its prefix from.
+ */
+#ifndef MTR_CHECK_ENGINE_H
+#define MTR_CHECK_ENGINE_H
+
+#include "common/base/arena.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/circuit/plan.h"
+#include "worker/backend/backend.h"
+#include "worker/exec/exec.h"
+#include "worker/weights/weights.h"
+
+#define ENGINE_MAX_SLOTS 64
+
+struct engine_options {
+    const char *hardware; /* "host" */
+    const char *isa;      /* or NULL */
+    const char *cache;    /* "f32", "bf16" */
+    uint32_t threads;     /* 0: all */
+    uint32_t slots;
+    uint32_t sequence_tokens;
+    uint32_t step_tokens, step_outputs;
+    bool last_only; /* observed logits all go to row 0: the newest stays */
+};
+
+struct engine {
+    struct mtr_arena arena;
+    struct mtr_checkpoint *checkpoint;
+    struct mtr_plan *plan;
+    struct mtr_weights weights;
+    struct mtr_backend *backend;
+    struct mtr_exec *exec;
+    struct mtr_step_result result;
+    uint32_t slots, blocks; /* a slot and group */
+    uint64_t step;
+    uint32_t *tables; /* [slots, blocks] */
+    /* Where observed logits of a slot's sequence go: row of position p at rows[slot] + p * vocab;
+     * or nowhere. */
+    float *rows[ENGINE_MAX_SLOTS];
+    bool last_only;
+};
+
+bool engine_open(struct engine *e, const char *model, const struct engine_options *o,
+                 struct mtr_error *err);
+void engine_close(struct engine *e);
+
+/* What one slot shall do in a step. */
+struct engine_run {
+    uint32_t slot;
+    uint32_t start, count;
+    const uint32_t *tokens; /* of positions [start, start + count), or NULL */
+    bool output;            /* sample after the last */
+    bool score;
+    const struct mtr_sampling *sampling; /* or NULL */
+    bool borrow; /* start > 0: take the blocks below start from slot `lender` */
+    uint32_t lender;
+};
+
+/* One step; e->result has the lanes that gave something. */
+bool engine_step(struct engine *e, const struct engine_run *runs, uint32_t count,
+                 struct mtr_error *err);
+
+#endif

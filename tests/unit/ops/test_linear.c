@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "worker/ops/linear.c"
+
+#include "tests/support/op_rig.h"
+#include "tests/unit/check_main.h"
+
+static struct op_rig r;
+
+static uint32_t tiles_of(uint32_t n)
+{
+    return (n + MTR_LINEAR_TILE_N - 1) / MTR_LINEAR_TILE_N;
+}
+
+START_TEST(parts_have_their_own_outputs_and_tiles)
+{
+    op_rig_open(&r);
+    struct mtr_launch l = op_rig_launch(&r, "linear"); /* q, k, v */
+    uint16_t bias = l.weights[0];
+    l.weights[3] = bias; /* a bias for k */
+    const struct mtr_mock_call *call = op_rig_run(&r, &l);
+    const struct mtr_linear_args *a = call->args;
+    const uint32_t n[3] = {64, 32, 32};
+    ck_assert_uint_eq(a->parts, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(a->part[i].n, n[i]);
+        ck_assert_uint_eq(a->part[i].y_stride, n[i]);
+        ck_assert_ptr_eq(a->part[i].weight, r.model.addresses[l.weights[2 * i]]);
+        ck_assert_ptr_eq(a->part[i].y, r.buffers[l.out[i]]);
+        ck_assert_ptr_eq(a->part[i].bias, i == 1 ? r.model.addresses[bias] : NULL);
+        ck_assert_ptr_null(a->part[i].scale);
+    }
+    ck_assert_uint_eq(call->grid[0], tiles_of(64) + 2 * tiles_of(32));
+    ck_assert_uint_eq(call->grid[1], 1);
+    ck_assert_uint_eq(a->k, TINY_HIDDEN);
+    ck_assert_uint_eq(a->x_stride, TINY_HIDDEN);
+    ck_assert_uint_eq(a->epilogue, MTR_EPILOGUE_NONE);
+    ck_assert_float_eq(a->multiplier, 1);
+    op_rig_close(&r);
+}
+END_TEST
+
+START_TEST(glu_shares_columns)
+{
+    op_rig_open(&r);
+    struct mtr_launch l = {0};
+    for (uint32_t i = 0; i < TINY_LAUNCHES; i++)
+        if (mtr_launch_u32(&r.model.launches[i], MTR_P_EPILOGUE, 0) == MTR_EPILOGUE_GLU)
+            l = r.model.launches[i];
+    const struct mtr_mock_call *call = op_rig_run(&r, &l);
+    const struct mtr_linear_args *a = call->args;
+    ck_assert_uint_eq(a->parts, 2);
+    ck_assert_uint_eq(a->epilogue, MTR_EPILOGUE_GLU);
+    ck_assert_uint_eq(a->activation, MTR_ACT_SILU);
+    ck_assert_uint_eq(call->grid[0], tiles_of(TINY_FFN));
+    ck_assert_ptr_eq(a->part[0].y, r.buffers[l.out[0]]);
+    ck_assert_ptr_eq(a->part[1].y, r.buffers[l.out[0]]);
+    op_rig_close(&r);
+}
+END_TEST
+
+START_TEST(rows_beyond_a_tile_and_scales)
+{
+    op_rig_open(&r);
+    struct mtr_launch l = r.model.launches[TINY_LAUNCHES - 1]; /* the output head */
+    r.model.weights[l.weights[0]].scale = 1;
+    r.model.weights[l.weights[0]].global_scale = 2;
+    r.context.rows[MTR_ROWS_OUTPUTS] = 2 * MTR_LINEAR_TILE_ROWS + 1;
+    const struct mtr_mock_call *call = op_rig_run(&r, &l);
+    const struct mtr_linear_args *a = call->args;
+    ck_assert_uint_eq(call->grid[0], tiles_of(TINY_VOCAB));
+    ck_assert_uint_eq(call->grid[1], 3);
+    ck_assert_uint_eq(a->rows_kind, MTR_ROWS_OUTPUTS);
+    ck_assert_ptr_eq(a->part[0].scale, r.model.addresses[1]);
+    ck_assert_ptr_eq(a->part[0].global_scale, r.model.addresses[2]);
+    op_rig_close(&r);
+}
+END_TEST
+
+MTR_CHECK_MAIN("ops/linear")
+{
+    tcase_add_test(tc, parts_have_their_own_outputs_and_tiles);
+    tcase_add_test(tc, glu_shares_columns);
+    tcase_add_test(tc, rows_beyond_a_tile_and_scales);
+}

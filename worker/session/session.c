@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The loop: drain messages, handle each, wait. Up to MTR_PLANS_IN_FLIGHT plans queue in the socket;
+ * they run strictly in order, since a later one may refer to an earlier one's tokens.
+ */
+#include "worker/session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/hash.h"
+#include "common/wire/codec.h"
+#include "worker/backend/host/host.h"
+#include "worker/session/guard.h"
+#include "worker/session/link.h"
+#include "worker/session/load.h"
+
+#define MESSAGE_BYTES (1u << 30) /* of one unpacked message, at most */
+#define SEND_MS       5000       /* the broker must make room for a message in this time */
+#define POLL_MS       500        /* between looks at the clock */
+#define MAX_AGREEMENT 8
+
+struct session {
+    const struct mtr_session_options *o;
+    struct mtr_log *log;
+    struct mtr_link *link;
+    struct mtr_backend *backend;
+    struct mtr_loaded model;
+    struct mtr_arena message; /* of the message at hand */
+    struct mtr_arena scratch; /* of the result while it is packed */
+    struct mtr_buf out;
+    uint64_t epoch, last_step;
+    uint64_t idle_since_ns; /* 0: a plan was waiting already */
+    bool loaded, exiting;
+};
+
+static uint64_t now_ns(void)
+{
+    struct mtr_clock c = mtr_clock_monotonic();
+    return mtr_now_ns(&c);
+}
+
+static struct mtr_backend *open_backend(const struct mtr_session_options *o, uint32_t threads,
+                                        struct mtr_error *err)
+{
+    if (strcmp(o->hardware, "host") != 0) {
+        mtr_fail(err, MTR_UNSUPPORTED,
+                 "hardware class %s is not built into this worker; it has: host", o->hardware);
+        return NULL;
+    }
+    return mtr_host_backend_create(
+        &(struct mtr_host_options){.threads = threads, .instruction_set = o->instruction_set}, err);
+}
+
+static bool say_hello(struct session *s, struct mtr_error *err)
+{
+    struct mtr_device_info device;
+    char host[256] = "";
+    if (!s->backend->ops->info(s->backend, &device, err))
+        return false;
+    gethostname(host, sizeof host - 1);
+    Mtr__Hello hello = MTR__HELLO__INIT;
+    hello.rank = s->o->rank;
+    hello.protocol = MTR_PROTOCOL_VERSION;
+    hello.build = (char *)MTR_VERSION;
+    hello.pid = (uint32_t)getpid();
+    hello.hardware = device.hardware;
+    hello.device = device.name;
+    hello.memory_total_bytes = device.memory_total_bytes;
+    hello.memory_free_bytes = device.memory_free_bytes;
+    hello.host = host;
+    Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
+    message.body_case = MTR__FROM_WORKER__BODY_HELLO;
+    message.hello = &hello;
+    mtr_info(s->log, "rank %u on %s, broker at %s", s->o->rank, device.name, s->o->address);
+    return mtr_link_send(s->link, &message, SEND_MS, err);
+}
+
+static bool report_progress(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    struct session *s = context;
+    Mtr__LoadProgress progress = MTR__LOAD_PROGRESS__INIT;
+    Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
+    progress.phase = (char *)phase;
+    progress.done_bytes = done;
+    progress.total_bytes = total;
+    message.body_case = MTR__FROM_WORKER__BODY_PROGRESS;
+    message.progress = &progress;
+    return mtr_link_send(s->link, &message, SEND_MS, NULL);
+}
+
+static bool say_ready(struct session *s, const Mtr__LoadModel *load, uint64_t load_ns,
+                      struct mtr_error *err)
+{
+    const struct mtr_loaded *m = &s->model;
+    char digest[65], *agreement[MAX_AGREEMENT];
+    Mtr__Ready ready = MTR__READY__INIT;
+    Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
+    mtr_hex(m->plan->digest, sizeof m->plan->digest, digest);
+    ready.plan_digest = (ProtobufCBinaryData){sizeof m->plan->digest, m->plan->digest};
+    ready.weight_bytes = m->weights.total_bytes;
+    ready.arena_bytes = m->budget.fixed;
+    ready.cache_bytes = m->budget.cache;
+    ready.budget_bytes = m->budget.usable;
+    ready.n_group_blocks = m->plan->group_count;
+    ready.group_blocks = s->model.budget.group_blocks;
+    ready.snapshot_slots = m->snapshots;
+    ready.load_ns = load_ns;
+    struct mtr_arena *a = &s->message;
+    agreement[ready.n_agreement++] = mtr_arena_printf(a, "build=%s", MTR_VERSION);
+    agreement[ready.n_agreement++] = mtr_arena_printf(a, "plan=%s", digest);
+    agreement[ready.n_agreement++] = mtr_arena_printf(a, "cache_format=%s", load->cache_format);
+    agreement[ready.n_agreement++] = mtr_arena_printf(a, "max_slots=%u", load->max_slots);
+    agreement[ready.n_agreement++] =
+        mtr_arena_printf(a, "max_sequence_tokens=%u", m->plan->limits.max_sequence_tokens);
+    if (mtr_arena_failed(a))
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory to say ready");
+    ready.agreement = agreement;
+    message.body_case = MTR__FROM_WORKER__BODY_READY;
+    message.ready = &ready;
+    return mtr_link_send(s->link, &message, SEND_MS, err);
+}
+
+/* The broker knows how many threads a rank shall have; the pool is made again if that differs. */
+static bool fit_threads(struct session *s, uint32_t threads, struct mtr_error *err)
+{
+    if (s->o->threads || !threads)
+        return true;
+    s->backend->ops->destroy(s->backend);
+    s->backend = open_backend(s->o, threads, err);
+    return s->backend != NULL;
+}
+
+static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel *load,
+                        struct mtr_error *err)
+{
+    if (s->loaded)
+        return mtr_fail(err, MTR_INVALID, "LoadModel twice: a worker loads once in its life");
+    uint64_t begin = now_ns();
+    s->epoch = epoch;
+    mtr_link_set_epoch(s->link, epoch);
+    mtr_info(s->log, "loading %s", load->checkpoint);
+    struct mtr_load_progress progress = {report_progress, s};
+    if (!fit_threads(s, load->threads, err) ||
+        !mtr_load_model(&s->model, load, s->backend, &progress, err))
+        return false;
+    s->loaded = true;
+    mtr_guard_memory(s->log);
+    uint64_t took = now_ns() - begin;
+    mtr_info(s->log, "ready in %.2f s: %s, %.1f MB of weights, %.1f MB of cache",
+             (double)took / 1e9, s->model.plan->circuit, (double)s->model.weights.total_bytes / 1e6,
+             (double)s->model.budget.cache / 1e6);
+    return say_ready(s, load, took, err);
+}
+
+static bool handle_plan(struct session *s, const Mtr__FromBroker *message, struct mtr_error *err)
+{
+    struct mtr_step_plan plan;
+    struct mtr_step_result result;
+    uint64_t waited = s->idle_since_ns ? now_ns() - s->idle_since_ns : 0;
+    if (!s->loaded || message->epoch != s->epoch)
+        return mtr_fail(err, MTR_INVALID, "a plan of epoch %llu; this is epoch %llu, %s",
+                        (unsigned long long)message->epoch, (unsigned long long)s->epoch,
+                        s->loaded ? "loaded" : "nothing loaded");
+    if (!mtr_unpack_plan(&s->message, message, &plan, err))
+        return false;
+    if (plan.step != s->last_step + 1)
+        return mtr_fail(err, MTR_INVALID, "step %llu after step %llu",
+                        (unsigned long long)plan.step, (unsigned long long)s->last_step);
+    if (!mtr_exec_step(s->model.exec, &plan, &result, err))
+        return false;
+    s->last_step = plan.step;
+    mtr_link_set_step(s->link, plan.step);
+    result.wait_ns = waited;
+    s->idle_since_ns = 0;
+    if (s->o->rank != 0)
+        result.lane_count = 0;
+    mtr_arena_reset(&s->scratch);
+    mtr_buf_clear(&s->out);
+    if (!mtr_pack_result(&s->scratch, &s->out, s->epoch, &result))
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory to pack the result of step %llu",
+                        (unsigned long long)plan.step);
+    return mtr_link_send_bytes(s->link, mtr_buf_view(&s->out), SEND_MS, err);
+}
+
+static bool handle(struct session *s, const Mtr__FromBroker *m, struct mtr_error *err)
+{
+    switch (m->body_case) {
+    case MTR__FROM_BROKER__BODY_LOAD:
+        return handle_load(s, m->epoch, m->load, err);
+    case MTR__FROM_BROKER__BODY_PLAN:
+        return handle_plan(s, m, err);
+    case MTR__FROM_BROKER__BODY_EXIT:
+        mtr_info(s->log, "the broker says exit: %s", m->exit->reason);
+        s->exiting = true;
+        return true;
+    case MTR__FROM_BROKER__BODY_HEARTBEAT:
+        return true;
+    default:
+        return mtr_fail(err, MTR_INVALID, "a message without a body that this build knows");
+    }
+}
+
+/* Handles what has come; *any says whether there was something. */
+static bool drain(struct session *s, bool *any, struct mtr_error *err)
+{
+    const Mtr__FromBroker *message;
+    *any = false;
+    for (;;) {
+        mtr_arena_reset(&s->message);
+        if (!mtr_link_receive(s->link, &s->message, &message, err))
+            return false;
+        if (!message)
+            return true;
+        *any = true;
+        if (!handle(s, message, err) || s->exiting)
+            return s->exiting;
+    }
+}
+
+static bool signalled(const struct session *s)
+{
+    char info[128]; /* one struct signalfd_siginfo */
+    return s->o->signal_fd >= 0 && read(s->o->signal_fd, info, sizeof info) > 0;
+}
+
+static bool check_silence(const struct session *s, struct mtr_error *err)
+{
+    uint64_t silent_ms = (now_ns() - mtr_link_heard_ns(s->link)) / MTR_NS_PER_MS;
+    int limit = s->epoch || s->loaded ? s->o->silence_ms : s->o->broker_wait_ms;
+    if (silent_ms <= (uint64_t)limit)
+        return true;
+    return mtr_fail(err, MTR_TIMEOUT, "the broker at %s has been silent for %llu ms", s->o->address,
+                    (unsigned long long)silent_ms);
+}
+
+static bool serve(struct session *s, struct mtr_error *err)
+{
+    bool any;
+    while (!s->exiting) {
+        if (!drain(s, &any, err))
+            return false;
+        if (s->exiting)
+            break;
+        if (signalled(s)) {
+            mtr_info(s->log, "terminated by a signal after step %llu",
+                     (unsigned long long)s->last_step);
+            break;
+        }
+        if (!any && !check_silence(s, err))
+            return false;
+        if (!s->idle_since_ns)
+            s->idle_since_ns = now_ns();
+        mtr_link_wait(s->link, s->o->signal_fd, POLL_MS);
+    }
+    return true;
+}
+
+static void report_failure(struct session *s, const struct mtr_error *err)
+{
+    Mtr__Failure failure = MTR__FAILURE__INIT;
+    Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
+    failure.code = (char *)mtr_code_name(err->code);
+    failure.message = (char *)err->message;
+    message.body_case = MTR__FROM_WORKER__BODY_FAILURE;
+    message.failure = &failure;
+    mtr_link_send(s->link, &message, POLL_MS, NULL);
+}
+
+bool mtr_session_run(const struct mtr_session_options *o, struct mtr_error *err)
+{
+    struct session s = {.o = o, .log = o->log};
+    struct mtr_error why = {0};
+    mtr_arena_init(&s.message, MESSAGE_BYTES);
+    mtr_arena_init(&s.scratch, MESSAGE_BYTES);
+    s.out.limit_bytes = MTR_WIRE_MAX_MESSAGE_BYTES;
+    s.link = mtr_link_open(o->address, o->keys, &why);
+    bool ok = s.link != NULL;
+    if (ok) {
+        s.backend = open_backend(o, o->threads, &why);
+        ok = s.backend && say_hello(&s, &why) && serve(&s, &why);
+        if (!ok)
+            report_failure(&s, &why);
+    }
+    mtr_unload_model(&s.model);
+    if (s.backend)
+        s.backend->ops->destroy(s.backend);
+    mtr_link_close(s.link);
+    mtr_buf_free(&s.out);
+    mtr_arena_free(&s.scratch);
+    mtr_arena_free(&s.message);
+    return ok || mtr_fail(err, why.code, "%s", why.message);
+}
