@@ -54,6 +54,9 @@ VIOLATIONS = [
     ("spdx", {"common/base/thing.c": CLEAN["common/base/thing.c"][len(SPDX):]}),
     ("spdx", {"scripts/do": "#!/usr/bin/env bash\ntrue\n"}),
     ("spdx", {"meson.build": "subdir('common')\n"}),
+    ("syntax", {"scripts/do": CLEAN["scripts/do"] + "if true\n"}),
+    ("syntax", {"tests/x.py": "# SPDX-License-Identifier: MIT OR Apache-2.0\ndef f(:\n"}),
+    ("executable", {"scripts/idle": CLEAN["scripts/do"]}),
     ("foreign", in_c("/* see /wor" "k/main/x */\n")),
     ("foreign", {"README.md": "from py" "pi.org\n"}),
     ("foreign", {"docs/x.md": "a sub" "agent wrote it\n"}),
@@ -119,6 +122,8 @@ def run(change):
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "w", encoding="utf-8") as f:
                 f.write(text)
+            if path == "scripts/do":
+                os.chmod(full, 0o755)
         return tidy.violations(root)
 
 

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The law of the code, as far as a program can hold it.
 
-usage: tidy.py [--draft] [--dead] [ROOT]
+usage: tidy.py [--draft | --dead | --untested] [ROOT]
 
 Prints one line per violation, "path:line: rule: what", and exits with 1 if there is any. --draft
 leaves out what only holds for finished work (declarations without a body or a user). --dead lists
-what only unit tests use. The rules are the functions in RULES, at the end; their data stands here,
-at the beginning. A rule that has to yield somewhere gets an entry in a table with its reason.
+what only unit tests use, --untested what has no unit test. The rules are the functions in RULES, at
+the end; their data stands here, at the beginning. A rule that has to yield somewhere gets an entry
+in a table with its reason.
 """
 import collections
 import os
 import re
+import subprocess
 import sys
 
 COLUMNS = 100
@@ -215,6 +217,26 @@ def check_spdx(tree):
             head = s.lines[1:2] if s.text.startswith("#!") else s.lines[:1]
             if not head or "SPDX-License-Identifier: MIT OR Apache-2.0" not in head[0]:
                 yield s.path, 1, "spdx", "the first line must be the SPDX line"
+
+
+def check_syntax(tree):
+    """Scripts that run seldom must at least parse."""
+    for s in tree.sources:
+        if s.path.endswith(".py") or re.match(r"#!.*\bpython3?\b", s.text):
+            try:
+                compile(s.text, s.path, "exec")
+            except SyntaxError as e:
+                yield s.path, e.lineno or 1, "syntax", str(e.msg)
+        elif re.match(r"#!.*\b(ba)?sh\b", s.text):
+            done = subprocess.run(["bash", "-n"], input=s.text, capture_output=True, text=True)
+            if done.returncode:
+                yield s.path, 1, "syntax", done.stderr.strip().replace("\n", "; ")
+
+
+def check_executable(tree):
+    for s in tree.sources:
+        if s.text.startswith("#!") and not os.access(os.path.join(tree.root, s.path), os.X_OK):
+            yield s.path, 1, "executable", "begins with #! and has no run bit"
 
 
 def check_file_length(tree):
@@ -457,7 +479,8 @@ def check_function_length(tree):
             yield path, first, "function-length", f"{name} has {length} lines, and too many like it"
 
 
-RULES = (check_text, check_words, check_spdx, check_file_length, check_banned_calls,
+RULES = (check_text, check_words, check_spdx, check_syntax, check_executable,
+         check_file_length, check_banned_calls,
          check_loop_memory, check_globals, check_includes, check_purity, check_guards,
          check_references, check_undefined, check_dead, check_function_length)
 LATE = ("undefined", "dead", "unreferenced")
@@ -475,8 +498,22 @@ def list_test_only(root):
         print(f"{s.path}:{line}: {name} is used by unit tests only")
 
 
+def list_untested(root):
+    """Source files of the rooms without a unit test of their own."""
+    tree = Tree(root)
+    for s in tree.c:
+        folder, name = os.path.split(s.path)
+        is_program = any(f[0] == "main" for f in s.functions())
+        if name.endswith(".c") and not s.is_test and not is_program:
+            if not any(t.path.endswith(f"/test_{name}") for t in tree.c if t.is_test):
+                print(f"{s.path} has no tests/unit/.../test_{name}")
+
+
 def main(arguments):
     root = next((a for a in arguments if not a.startswith("-")), ".")
+    if "--untested" in arguments:
+        list_untested(root)
+        return 0
     if "--dead" in arguments:
         list_test_only(root)
         return 0

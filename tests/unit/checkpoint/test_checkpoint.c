@@ -141,25 +141,27 @@ START_TEST(broken)
 }
 END_TEST
 
-/* A file of a terabyte that is almost all hole must cost neither time nor memory. */
+#define SPARSE_BYTES (1ll << 36) /* what 39-bit address spaces can still map */
+
+/* A large file that is almost all hole must cost neither time nor memory. */
 START_TEST(sparse)
 {
     struct mtr_buf b = {0};
     put_head(&b, 3, 1000000, 0);
     write_buf(folder, "big.gguf", &b);
-    if (truncate(in_folder(folder, "big.gguf"), 1ll << 40) != 0)
+    if (truncate(in_folder(folder, "big.gguf"), SPARSE_BYTES) != 0)
         return; /* a file system without holes */
     ck_assert(!open_name("big.gguf"));
     ck_assert_msg(strstr(err.message, "the name is empty"), "%s", err.message);
     put_head(&b, 3, 0, 1);
     put_kv_array(&b, "x", 8, 1ull << 30);
     write_buf(folder, "big.gguf", &b);
-    ck_assert_int_eq(truncate(in_folder(folder, "big.gguf"), 1ll << 40), 0);
+    ck_assert_int_eq(truncate(in_folder(folder, "big.gguf"), SPARSE_BYTES), 0);
     ck_assert(!open_name("big.gguf"));
     put_uint(&b, 99999999, 8);
     mtr_buf_puts(&b, "{");
     write_buf(folder, "big.safetensors", &b);
-    ck_assert_int_eq(truncate(in_folder(folder, "big.safetensors"), 1ll << 40), 0);
+    ck_assert_int_eq(truncate(in_folder(folder, "big.safetensors"), SPARSE_BYTES), 0);
     ck_assert(!open_name("big.safetensors"));
 }
 END_TEST
