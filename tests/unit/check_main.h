@@ -16,6 +16,12 @@
 #include <check.h>
 #include <stdlib.h>
 
+/*
+ * Check writes each passed assertion to a file, to tell after a crash where it was last. That makes
+ * an assertion cost a system call and a test with millions of them a minute; a debugger tells more.
+ */
+#define _mark_point(file, line) ((void)0)
+
 #define MTR_CHECK_TIMEOUT_S 60
 
 #define MTR_CHECK_MAIN(name)                                                                       \
