@@ -52,7 +52,6 @@ static bool check_ids(struct real *r, const struct mtr_json *c, const struct mtr
     if (!mtr_json_opt_str(c, "text", &text, err) ||
         !mtr_encode(r->encoder, text, MTR_ENCODE_ADD_SPECIAL | MTR_ENCODE_PARSE_SPECIAL, &got, err))
         return false;
-    *right = 0;
     while (*right < ids->count && *right < got.count && got.ids[*right] == item(ids, *right))
         ++*right;
     bool ok = *right == ids->count && got.count == ids->count;
@@ -60,11 +59,37 @@ static bool check_ids(struct real *r, const struct mtr_json *c, const struct mtr
     return ok;
 }
 
-/* Prefills in batches that overlap by one row, so that every token but the first is scored. */
-static bool prefill(struct real *r, const uint32_t *ids, uint32_t count, double *nll,
-                    struct mtr_error *err)
+/* The largest difference of log-likelihoods, and of the norm of the last logits. */
+struct prompt_error {
+    double nll, norm;
+};
+
+static void compare_nll(const struct real *r, const struct mtr_json *want, uint32_t from,
+                        double *largest)
 {
-    *nll = 0;
+    const struct mtr_lane_result *got = &r->engine.result.lanes[0];
+    for (uint32_t i = 0; i < got->score_count; i++) {
+        double nll = INFINITY;
+        mtr_json_number(&want->items[from + i], &nll);
+        double d = fabs(nll + (double)got->scores[i].logprob);
+        if (!(d <= *largest))
+            *largest = d;
+    }
+}
+
+static double norm_of(const float *x, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* Prefills in batches that overlap by one row, so that every token but the first is scored. */
+static bool prefill(struct real *r, const uint32_t *ids, uint32_t count, const struct mtr_json *nll,
+                    double last_norm, struct prompt_error *error, struct mtr_error *err)
+{
+    *error = (struct prompt_error){0};
     for (uint32_t at = 0;; at += BATCH - 1) {
         uint32_t n = count - at < BATCH ? count - at : BATCH;
         bool last = at + n == count;
@@ -72,11 +97,11 @@ static bool prefill(struct real *r, const uint32_t *ids, uint32_t count, double 
             .start = at, .count = n, .tokens = ids + at, .score = true, .output = last};
         if (!engine_step(&r->engine, &run, 1, err))
             return false;
-        const struct mtr_lane_result *got = &r->engine.result.lanes[0];
-        for (uint32_t i = 0; i < got->score_count; i++)
-            *nll -= (double)got->scores[i].logprob;
-        if (last)
-            return true;
+        compare_nll(r, nll, at, &error->nll);
+        if (!last)
+            continue;
+        error->norm = fabs(norm_of(r->last, r->engine.plan->vocab) / last_norm - 1);
+        return true;
     }
 }
 
@@ -119,40 +144,56 @@ static bool decode(struct real *r, uint32_t prompt, const struct mtr_json *greed
     return true;
 }
 
-static bool run_case(struct real *r, const struct mtr_json *c, struct mtr_error *err)
+/* A case of the file, its lists of equal lengths. */
+struct recorded {
+    struct mtr_str name;
+    const struct mtr_json *ids, *nll, *greedy, *margin, *top;
+    double last_norm;
+};
+
+static bool read_case(const struct mtr_json *c, struct recorded *out, struct mtr_error *err)
 {
-    const struct mtr_json *ids = array(c, "ids", err),
-                          *greedy = ids ? array(c, "greedy", err) : NULL;
-    const struct mtr_json *margin = greedy ? array(c, "margin", err) : NULL;
-    const struct mtr_json *top = margin ? array(c, "top", err) : NULL;
-    struct mtr_str name = {0};
-    double want_nll = 0, nll, largest;
-    uint32_t right, matches;
-    bool excused;
-    if (!top || !mtr_json_opt_str(c, "name", &name, err) ||
-        !mtr_json_opt_f64(c, "prompt_nll", -INFINITY, INFINITY, &want_nll, err))
+    *out = (struct recorded){.last_norm = 1};
+    if (!mtr_json_opt_str(c, "name", &out->name, err) ||
+        !mtr_json_opt_f64(c, "last_logits_norm", 0, INFINITY, &out->last_norm, err) ||
+        !(out->ids = array(c, "ids", err)) || !(out->nll = array(c, "prompt_nll", err)) ||
+        !(out->greedy = array(c, "greedy", err)) || !(out->margin = array(c, "margin", err)) ||
+        !(out->top = array(c, "top", err)))
         return false;
-    if (margin->count != greedy->count || top->count != greedy->count || !ids->count)
-        return mtr_fail(err, MTR_INVALID, "case %.*s: lists of different lengths",
-                        MTR_STR_ARG(name));
-    if (r->o->only && !mtr_str_is(name, r->o->only))
+    if (out->margin->count == out->greedy->count && out->top->count == out->greedy->count &&
+        out->ids->count && out->nll->count + 1 == out->ids->count)
         return true;
-    uint32_t *tokens = calloc(ids->count, sizeof *tokens);
-    for (uint32_t i = 0; tokens && i < ids->count; i++)
-        tokens[i] = item(ids, i);
-    bool ids_ok = check_ids(r, c, ids, &right, err);
-    bool ok = tokens && prefill(r, tokens, ids->count, &nll, err) &&
-              decode(r, ids->count, greedy, margin, top, &matches, &excused, &largest, err);
+    return mtr_fail(err, MTR_INVALID, "case %.*s: lists of different lengths",
+                    MTR_STR_ARG(out->name));
+}
+
+static bool run_case(struct real *r, const struct mtr_json *json, struct mtr_error *err)
+{
+    struct recorded c;
+    struct prompt_error prompt;
+    double largest;
+    uint32_t right = 0, matches;
+    bool excused, f32 = strcmp(r->o->engine.cache, "f32") == 0;
+    if (!read_case(json, &c, err))
+        return false;
+    if (r->o->only && !mtr_str_is(c.name, r->o->only))
+        return true;
+    uint32_t *tokens = calloc(c.ids->count, sizeof *tokens);
+    for (uint32_t i = 0; tokens && i < c.ids->count; i++)
+        tokens[i] = item(c.ids, i);
+    bool ids_ok = check_ids(r, json, c.ids, &right, err);
+    bool ok = tokens && prefill(r, tokens, c.ids->count, c.nll, c.last_norm, &prompt, err) &&
+              decode(r, c.ids->count, c.greedy, c.margin, c.top, &matches, &excused, &largest, err);
     free(tokens);
     if (!ok)
-        return mtr_error_prefix(err, "case %.*s", MTR_STR_ARG(name));
-    bool nll_ok = fabs(nll - want_nll) <=
-                  NLL_TOLERANCE * (strcmp(r->o->engine.cache, "f32") == 0 ? 1 : fabs(want_nll));
-    ok = ids_ok && nll_ok && (matches == greedy->count || excused);
-    printf("%-12.*s ids %s %u, nll %.4f (%+.1e), greedy %u of %u%s, top logits within %.1e%s\n",
-           MTR_STR_ARG(name), ids_ok ? "equal" : "DIFFER after", ids_ok ? ids->count : right, nll,
-           nll - want_nll, matches, greedy->count, excused ? " then within the margin" : "",
-           largest, ok ? "" : "  FAILED");
+        return mtr_error_prefix(err, "case %.*s", MTR_STR_ARG(c.name));
+    ok = ids_ok && (matches == c.greedy->count || excused) &&
+         (!f32 || (prompt.nll <= NLL_TOLERANCE && prompt.norm <= NLL_TOLERANCE));
+    printf("%-12.*s %u ids %s, nll within %.1e, norm within %.1e, greedy %u of %u%s, top logits "
+           "within %.1e%s\n",
+           MTR_STR_ARG(c.name), ids_ok ? c.ids->count : right, ids_ok ? "equal" : "equal, then not",
+           prompt.nll, prompt.norm, matches, c.greedy->count,
+           excused ? ", then within the margin" : "", largest, ok ? "" : "  FAILED");
     return ok;
 }
 
