@@ -204,5 +204,7 @@ bool mtr_bind(struct mtr_arena *arena, const struct mtr_model_source *source,
     out->rows = want->rows;
     out->cols = want->cols;
     out->vector = want->bias || want->def->rows.text == NULL;
-    return source->find ? bind_listed(&f, out) : bind_declared(&f, out);
+    bool good = source->find ? bind_listed(&f, out) : bind_declared(&f, out);
+    return mtr_arena_failed(arena) ? mtr_fail(err, MTR_NO_MEMORY, "no memory to bind %s", role)
+                                   : good;
 }

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Every class of key: what it takes, what it refuses and how it says so. */
+#include "common/circuit/config_map.c"
+
+#include "tests/unit/circuit/model.h"
+
+static struct model m;
+
+static void setup(void)
+{
+    model_config(&m, "smollm2-135m.json");
+}
+
+static void teardown(void)
+{
+    model_free(&m);
+}
+
+static struct mtr_settings read_good(void)
+{
+    struct mtr_settings s;
+    ck_assert_msg(mtr_settings_read(&m.arena, &m.source, &s, &m.err), "%s", m.err.message);
+    return s;
+}
+
+static double value(const struct mtr_settings *s, const char *name)
+{
+    return mtr_symbol_get(&s->symbols, name, -1);
+}
+
+/* One changed member, the code and the words of the refusal. */
+struct refusal {
+    const char *key, *json;
+    enum mtr_code code;
+    const char *words;
+};
+
+static void check_refusals(const char *file, const struct refusal *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        model_free(&m);
+        model_config(&m, file);
+        model_set(&m, list[i].key, list[i].json);
+        refused(&m, list[i].code, list[i].words);
+    }
+}
+
+#define CHECK_REFUSALS(file, list) check_refusals(file, list, sizeof list / sizeof *list)
+
+START_TEST(values)
+{
+    struct mtr_settings s = read_good();
+    ck_assert_str_eq(s.map->name, "llama");
+    ck_assert_str_eq(s.type, "llama");
+    ck_assert(value(&s, "hidden") == 576 && value(&s, "layers") == 30 && value(&s, "tied") == 1);
+    ck_assert(value(&s, "head_dim") == 64 && value(&s, "kv_heads") == 3);
+    ck_assert(value(&s, "rope_theta") == 100000 && value(&s, "rope_interleaved") == 0);
+    ck_assert(value(&s, "attn_scale") == 0.125 && value(&s, "activation") == MTR_ACT_SILU);
+    ck_assert(s.layers == 30 && s.kinds[29] == 0 && s.dtype == MTR_BF16 && !s.quant);
+}
+END_TEST
+
+START_TEST(defaults_are_those_of_the_family)
+{
+    model_set(&m, "num_key_value_heads", NULL);
+    model_set(&m, "rms_norm_eps", NULL);
+    model_set(&m, "rope_theta", NULL);
+    model_set(&m, "tie_word_embeddings", NULL);
+    struct mtr_settings s = read_good();
+    ck_assert(value(&s, "kv_heads") == 9 && value(&s, "norm_eps") == 1e-6);
+    ck_assert(value(&s, "rope_theta") == 10000 && value(&s, "tied") == 0);
+    model_free(&m);
+    model_config(&m, "qwen3-8b.json");
+    model_set(&m, "head_dim", "null");
+    s = read_good();
+    ck_assert(value(&s, "head_dim") == 128);
+}
+END_TEST
+
+START_TEST(switches_of_each_family)
+{
+    model_set(&m, "attention_bias", "true");
+    model_set(&m, "mlp_bias", "true");
+    struct mtr_settings s = read_good();
+    ck_assert(value(&s, "qkv_bias") == 1 && value(&s, "o_bias") == 1 && value(&s, "mlp_bias") == 1);
+    model_free(&m);
+    model_config(&m, "qwen2.5-0.5b.json");
+    s = read_good();
+    ck_assert(value(&s, "qkv_bias") == 1 && value(&s, "o_bias") == 0 && value(&s, "qk_norm") == 0);
+    model_free(&m);
+    model_config(&m, "qwen3-8b.json");
+    s = read_good();
+    ck_assert(value(&s, "qkv_bias") == 0 && value(&s, "qk_norm") == 1);
+}
+END_TEST
+
+START_TEST(unknown_keys_are_refused_by_name)
+{
+    static const struct refusal list[] = {
+        {"num_hiden_layers", "30", MTR_UNSUPPORTED, "did you mean \"num_hidden_layers\"?"},
+        {"hidden_scale", "2", MTR_UNSUPPORTED, "config.json: key \"hidden_scale\" is unknown"},
+        {"xyzzy", "null", MTR_UNSUPPORTED, "key \"xyzzy\" is unknown for llama and may change"},
+        {"rope_scaling", "{\"type\":\"linear\",\"factr\":2}", MTR_UNSUPPORTED,
+         "rope_scaling: key \"factr\" is unknown for llama"},
+    };
+    CHECK_REFUSALS("smollm2-135m.json", list);
+}
+END_TEST
+
+START_TEST(unknown_values_are_refused_by_name)
+{
+    static const struct refusal list[] = {
+        {"hidden_act", "\"swish2\"", MTR_UNSUPPORTED,
+         "hidden_act is \"swish2\", but only \"silu\""},
+        {"rope_scaling", "{\"type\":\"dynamic\",\"factor\":2}", MTR_UNSUPPORTED, "\"dynamic\""},
+        {"rope_scaling", "{\"rope_type\":\"longrope\"}", MTR_UNSUPPORTED, "\"longrope\""},
+        {"rope_interleaved", "true", MTR_UNSUPPORTED, "rope_interleaved is true"},
+        {"sliding_window", "4096", MTR_UNSUPPORTED, "missing: sliding-window attention"},
+        {"torch_dtype", "\"float8\"", MTR_UNSUPPORTED, "torch_dtype is \"float8\""},
+        {"architectures", "[\"LlamaForSequenceClassification\"]", MTR_UNSUPPORTED, "architectures"},
+        {"is_encoder_decoder", "true", MTR_UNSUPPORTED, "missing: encoders"},
+        {"layer_types", "[1]", MTR_INVALID, "layer_types must be a list of 30"},
+        {"model_type", "\"mamba\"", MTR_UNSUPPORTED,
+         "no circuit computes models of type \"mamba\""},
+        {"model_type", "\"gemma3_text\"", MTR_UNSUPPORTED,
+         "Gemma 3 (\"gemma3_text\") has no circuit"},
+    };
+    CHECK_REFUSALS("smollm2-135m.json", list);
+}
+END_TEST
+
+START_TEST(wrong_types_are_refused_by_name)
+{
+    static const struct refusal list[] = {
+        {"hidden_size", "\"576\"", MTR_INVALID, "hidden_size is \"576\", but a whole number"},
+        {"hidden_size", "576.5", MTR_INVALID, "hidden_size is 576.5"},
+        {"hidden_size", "[576]", MTR_INVALID, "hidden_size is [576]"},
+        {"hidden_size", "true", MTR_INVALID, "hidden_size is true"},
+        {"rms_norm_eps", "\"1e-5\"", MTR_INVALID, "a number is expected"},
+        {"rms_norm_eps", "NaN", MTR_INVALID, "rms_norm_eps"},
+        {"tie_word_embeddings", "1", MTR_INVALID, "true or false is expected"},
+        {"rope_scaling", "3", MTR_INVALID, "rope_scaling is 3, but an object is expected"},
+        {"bos_token_id", "\"<s>\"", MTR_INVALID, "bos_token_id is \"<s>\""},
+        {"eos_token_id", "[2, null]", MTR_INVALID, "eos_token_id is [2,null]"},
+        {"architectures", "\"LlamaForCausalLM\"", MTR_INVALID, "a list of names is expected"},
+        {"model_type", "7", MTR_INVALID, "model_type is integer"},
+        {"quantization_config", "\"fp8\"", MTR_INVALID, "quantization_config is \"fp8\""},
+    };
+    CHECK_REFUSALS("smollm2-135m.json", list);
+}
+END_TEST
+
+START_TEST(missing_keys_are_refused_by_name)
+{
+    static const struct refusal list[] = {
+        {"model_type", NULL, MTR_INVALID, "model_type is missing"},
+        {"vocab_size", NULL, MTR_INVALID, "key \"vocab_size\" is missing"},
+        {"hidden_size", "null", MTR_INVALID, "hidden_size is null, but a value is needed"},
+        {"intermediate_size", NULL, MTR_INVALID, "key \"intermediate_size\" is missing"},
+        {"num_attention_heads", NULL, MTR_INVALID, "\"num_attention_heads\" is missing"},
+    };
+    CHECK_REFUSALS("smollm2-135m.json", list);
+    static const struct refusal mistral[] = {
+        {"sliding_window", NULL, MTR_INVALID, "key \"sliding_window\" is missing"},
+        {"num_key_value_heads", NULL, MTR_INVALID, "\"num_key_value_heads\" is missing"},
+        {"sliding_window", "4096", MTR_UNSUPPORTED, "sliding_window is 4096, but only null"},
+        {"attention_bias", "true", MTR_UNSUPPORTED, "attention_bias is true"},
+    };
+    CHECK_REFUSALS("mistral-7b-v0.3.json", mistral);
+    static const struct refusal gguf[] = {
+        {"llama.block_count", NULL, MTR_INVALID, "key \"llama.block_count\" is missing"},
+        {"llama.block_cout", "1", MTR_UNSUPPORTED, "did you mean \"block_count\"?"},
+        {"llama.expert_count", "8", MTR_UNSUPPORTED, "missing: mixture of experts"},
+        {"qwen2.block_count", "3", MTR_UNSUPPORTED, "\"qwen2.block_count\" is unknown"},
+        {"general.architecture", "\"gemma3\"", MTR_UNSUPPORTED, "GGUF metadata: Gemma 3"},
+    };
+    CHECK_REFUSALS("smollm2-135m.gguf.json", gguf);
+}
+END_TEST
+
+START_TEST(absurd_numbers_are_refused)
+{
+    static const struct refusal list[] = {
+        {"hidden_size", "0", MTR_INVALID, "hidden_size is 0, but only values from 1"},
+        {"hidden_size", "-576", MTR_INVALID, "hidden_size is -576"},
+        {"hidden_size", "9223372036854775807", MTR_INVALID, "hidden_size is 9223372036854775807"},
+        {"hidden_size", "99999999999999999999999", MTR_INVALID, "hidden_size"},
+        {"num_hidden_layers", "1000000000", MTR_INVALID, "num_hidden_layers"},
+        {"num_attention_heads", "7", MTR_UNSUPPORTED, "heads can't be divided"},
+        {"num_attention_heads", "4002", MTR_UNSUPPORTED, "rotary pairs do not fit into a head"},
+        {"head_dim", "33", MTR_UNSUPPORTED, "an even number of columns"},
+        {"vocab_size", "1e9", MTR_INVALID, "vocab_size"},
+        {"rope_theta", "0", MTR_INVALID, "rope_theta is 0"},
+        {"rope_theta", "Infinity", MTR_INVALID, "rope_theta"},
+        {"rms_norm_eps", "-1e-5", MTR_INVALID, "rms_norm_eps"},
+    };
+    CHECK_REFUSALS("smollm2-135m.json", list);
+}
+END_TEST
+
+START_TEST(contradictions_are_refused)
+{
+    static const struct refusal list[] = {
+        {"rope_parameters", "{\"rope_theta\":5000.0,\"rope_type\":\"default\"}", MTR_INVALID,
+         "rope_theta and rope_theta contradict each other"},
+        {"rope_scaling", "{\"type\":\"linear\",\"rope_type\":\"llama3\",\"factor\":2}", MTR_INVALID,
+         "type and rope_type contradict each other"},
+    };
+    CHECK_REFUSALS("smollm2-135m.json", list);
+    model_free(&m);
+    model_config(&m, "smollm2-135m.json");
+    model_set(&m, "rope_parameters", "{\"rope_theta\":100000,\"rope_type\":\"default\"}");
+    read_good();
+}
+END_TEST
+
+START_TEST(presence_of_tensors_decides_switches)
+{
+    model_free(&m);
+    model_smollm2_gguf(&m);
+    struct mtr_settings s = read_good();
+    ck_assert(value(&s, "tied") == 1 && value(&s, "qkv_bias") == 0);
+    ck_assert(value(&s, "rope_interleaved") == 1 && value(&s, "vocab") == 49152);
+    model_tensors(
+        &m, MTR_STR("{\"output.weight\":[\"f16\",2,2],\"blk.0.attn_q.bias\":[\"f32\",2]}"), 30);
+    s = read_good();
+    ck_assert(value(&s, "tied") == 0 && value(&s, "qkv_bias") == 1 && value(&s, "o_bias") == 0);
+    model_tensors(&m, MTR_STR("{\"rope_freqs.weight\":[\"f32\",32]}"), 30);
+    refused(&m, MTR_UNSUPPORTED, "rope_freqs.weight");
+}
+END_TEST
+
+START_TEST(vocabulary_of_a_gguf_file)
+{
+    model_free(&m);
+    model_smollm2_gguf(&m);
+    model_set(&m, "llama.vocab_size", NULL);
+    struct mtr_settings s;
+    ck_assert(!mtr_settings_read(&m.arena, &m.source, &s, &m.err));
+    ck_assert_msg(strstr(m.err.message, "vocab_tokens is not known"), "%s", m.err.message);
+    m.source.vocab_tokens = 49152;
+    s = read_good();
+    ck_assert(value(&s, "vocab") == 49152);
+}
+END_TEST
+
+/* The older spelling says the same. */
+START_TEST(both_spellings_give_one_plan)
+{
+    static const char *const names[][2] = {
+        {"golden-llama.json", "golden-llama.hub.json"},
+        {"golden-qwen3.json", "golden-qwen3.hub.json"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct model a, b;
+        model_config(&a, names[i][0]);
+        model_config(&b, names[i][1]);
+        ck_assert_mem_eq(good_plan(&a)->digest, good_plan(&b)->digest, 32);
+        model_free(&a);
+        model_free(&b);
+    }
+    static const char *const windowed[] = {"golden-mistral.json", "golden-mistral.hub.json"};
+    for (size_t i = 0; i < 2; i++) {
+        model_free(&m);
+        model_config(&m, windowed[i]);
+        refused(&m, MTR_UNSUPPORTED, "sliding_window is 24, but only null is computed here");
+    }
+}
+END_TEST
+
+/* Whatever is cut out of or put into a document, reading it ends with a value or a message. */
+START_TEST(any_mutation_is_read_or_refused)
+{
+    static const char *const texts[] = {"null",       "true",       "-1",      "0",  "1",
+                                        "4294967296", "1e308",      "\"\"",    "[]", "{}",
+                                        "[[[]]]",     "{\"a\":{}}", "\"silu\""};
+    const struct mtr_json *original = m.source.config;
+    for (uint32_t i = 0; i < original->count; i++)
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+            char key[64];
+            snprintf(key, sizeof key, "%.*s", MTR_STR_ARG(original->members[i].key));
+            m.source.config = changed(&m, original, key, texts[k]);
+            memset(&m.err, 0, sizeof m.err);
+            struct mtr_settings s;
+            if (!mtr_settings_read(&m.arena, &m.source, &s, &m.err))
+                ck_assert_msg(m.err.code != MTR_OK && m.err.code != MTR_INTERNAL &&
+                                  m.err.message[0],
+                              "%s = %s", key, texts[k]);
+        }
+}
+END_TEST
+
+MTR_CHECK_MAIN("circuit/config_map")
+{
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, values);
+    tcase_add_test(tc, defaults_are_those_of_the_family);
+    tcase_add_test(tc, switches_of_each_family);
+    tcase_add_test(tc, unknown_keys_are_refused_by_name);
+    tcase_add_test(tc, unknown_values_are_refused_by_name);
+    tcase_add_test(tc, wrong_types_are_refused_by_name);
+    tcase_add_test(tc, missing_keys_are_refused_by_name);
+    tcase_add_test(tc, absurd_numbers_are_refused);
+    tcase_add_test(tc, contradictions_are_refused);
+    tcase_add_test(tc, presence_of_tensors_decides_switches);
+    tcase_add_test(tc, vocabulary_of_a_gguf_file);
+    tcase_add_test(tc, both_spellings_give_one_plan);
+    tcase_add_test(tc, any_mutation_is_read_or_refused);
+}
