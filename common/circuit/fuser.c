@@ -36,6 +36,7 @@ const struct mtr_family *mtr_family_find(const struct mtr_hardware *hardware, co
     return NULL;
 }
 
+/* The point for formats, whatever it can't do otherwise. */
 static const struct mtr_point *find_point(const struct mtr_family *family, const char *function,
                                           enum mtr_format weight, enum mtr_format cache)
 {
@@ -219,6 +220,18 @@ static bool reads_cache(const struct match *m, const struct fuser *f)
     return false;
 }
 
+static bool short_enough(const struct fuser *f, const struct match *m)
+{
+    for (uint32_t n = 0; n < m->rule->node_count; n++) {
+        const struct mtr_node *node = &f->in->nodes[m->g.nodes[n]];
+        for (uint32_t i = 0; m->g.point->max_k && i < node->weight_count; i++)
+            if (node->weights[i] != MTR_NONE &&
+                f->in->weights[node->weights[i]].cols > m->g.point->max_k)
+                return false;
+    }
+    return true;
+}
+
 static bool find_kernel(const struct fuser *f, struct match *m)
 {
     enum mtr_format weight;
@@ -227,7 +240,7 @@ static bool find_kernel(const struct fuser *f, struct match *m)
         return false;
     m->g.point = find_point(m->g.family, m->rule->function, weight,
                             reads_cache(m, f) ? f->cache : MTR_FORMAT_COUNT);
-    return m->g.point != NULL;
+    return m->g.point && short_enough(f, m);
 }
 
 /* Inputs must come from outside. */
@@ -309,7 +322,14 @@ static bool uncovered(const struct fuser *f, const struct mtr_node *n, struct mt
         const struct mtr_instance_weight *w = &f->in->weights[n->weights[i]];
         const struct mtr_family *family = mtr_family_find(f->hardware, op);
         enum mtr_format format;
-        if (!family || (mtr_kernel_format(family, op, w->format, &format) && !w->scaling))
+        bool readable = family && mtr_kernel_format(family, op, w->format, &format);
+        const struct mtr_point *p =
+            readable ? find_point(family, op, format, MTR_FORMAT_COUNT) : NULL;
+        if (p && p->max_k && w->cols > p->max_k)
+            return mtr_fail(err, MTR_UNSUPPORTED,
+                            "class %s sums up to %u columns in %s, but %s has %llu",
+                            f->hardware->name, p->max_k, op, w->name, (unsigned long long)w->cols);
+        if (!family || (readable && !w->scaling))
             continue;
         return mtr_fail(err, MTR_UNSUPPORTED,
                         "class %s has no kernel point of %s for %s weights with scales by %s (%s)",

@@ -49,6 +49,8 @@ class Headers:
         self.ops = self.enum(ir, "mtr_op", "MTR_OP_")
         formats = (root / "common/numeric/format.h").read_text()
         self.formats = self.enum(formats, "mtr_format", "MTR_")
+        args = "".join(p.read_text() for p in sorted((root / "kernels/args").glob("*.h")))
+        self.defines = {n: int(v) for n, v in re.findall(r"#define MTR_(\w+)\s+(\d+)", args)}
         epilogues = self.enum((root / "kernels/args/linear.h").read_text(), "mtr_epilogue",
                               "MTR_EPILOGUE_")
         self.constants = {"ACT_" + k: v for k, v in self.acts.items()}

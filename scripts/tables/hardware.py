@@ -24,6 +24,13 @@ class Hardware:
             fail(where, f"{name} is no format")
         return "MTR_" + name.upper()
 
+    def number(self, value, where):
+        """A number, or the name of a constant of kernels/args without its MTR_."""
+        defines = self.out.headers.defines
+        if isinstance(value, str) and value not in defines:
+            fail(where, f"kernels/args has no constant MTR_{value}")
+        return defines.get(value, value)
+
     def points(self, family):
         items = []
         for point in family["point"]:
@@ -34,7 +41,8 @@ class Hardware:
             caches = take(point, "caches", where, [None])
             numerics = take(point, "numerics", where)
             rows = take(point, "min_rows", where, 0), take(point, "max_rows", where, 0)
-            tiles = take(point, "tile_cols", where, 0), take(point, "tile_rows", where, 0)
+            tiles = [self.number(take(point, k, where, 0), where)
+                     for k in ("tile_cols", "tile_rows", "max_k")]
             default = take(point, "default", where, True)
             nothing_left(point, where)
             for weight in weights:

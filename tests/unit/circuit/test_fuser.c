@@ -177,6 +177,11 @@ START_TEST(what_no_rule_covers_is_named)
     ck_assert(!cover(&h, &c) && m.err.code == MTR_UNSUPPORTED);
     ck_assert_str_eq(m.err.message, "class host has no rule for the operation all_reduce of n");
     residual(&h);
+    h.weights[0].cols = h.edges[0].cols = 100000;
+    ck_assert(!cover(&h, &c));
+    ck_assert_str_eq(m.err.message,
+                     "class host sums up to 61440 columns in linear, but w has 100000");
+    residual(&h);
     h.weights[0].format = MTR_E5M2;
     ck_assert(!cover(&h, &c) && strstr(m.err.message, "no kernel point of embed for e5m2"));
 }

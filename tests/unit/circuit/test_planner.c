@@ -103,17 +103,19 @@ START_TEST(sizes_do_not_wrap)
     model_config(&m, "golden-llama.json");
     model_set(&m, "vocab_size", "4194304");
     model_set(&m, "hidden_size", "1048576");
-    model_set(&m, "intermediate_size", "16777216");
+    refused(&m, MTR_UNSUPPORTED, "class host sums up to 61440 columns");
+    model_set(&m, "hidden_size", "61440");
+    model_set(&m, "intermediate_size", "61440");
     model_set(&m, "num_attention_heads", "4096");
     model_set(&m, "num_key_value_heads", "4096");
-    model_set(&m, "head_dim", "4096");
+    model_set(&m, "head_dim", "14");
     model_set(&m, "num_hidden_layers", "1024");
     struct mtr_plan_options o = {.hardware = "host", .cache = MTR_F32};
     o.limits.max_step_tokens = 65536;
     const struct mtr_plan *p = mtr_plan_build(&m.arena, &m.source, &o, &m.err);
     ck_assert_msg(p != NULL, "%s", m.err.message);
-    ck_assert_uint_gt(p->arena_bytes, 65536ull * 16777216 * 4);
-    ck_assert_uint_gt(p->parameters, 1024ull * 3 * 1048576 * 16777216);
+    ck_assert_uint_gt(p->arena_bytes, 65536ull * 61440 * 4);
+    ck_assert_uint_gt(p->parameters, 1024ull * 3 * 61440 * 61440);
 }
 END_TEST
 

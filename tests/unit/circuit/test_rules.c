@@ -2,6 +2,8 @@
 /* The generated tables hang together. */
 #include "common/circuit/rules.c"
 
+#include "kernels/args/attention.h"
+#include "kernels/args/linear.h"
 #include "tests/unit/check_main.h"
 
 START_TEST(names)
@@ -57,9 +59,26 @@ START_TEST(rules_of_every_class)
 }
 END_TEST
 
+/* A kernel's source fixes its tiles; the launcher takes them from its point. */
+START_TEST(tiles_are_those_of_the_kernels)
+{
+    const struct mtr_hardware *host = mtr_hardware_find("host");
+    for (uint32_t i = 0; i < host->family_count; i++)
+        for (uint32_t k = 0; k < host->families[i].point_count; k++) {
+            const struct mtr_point *p = &host->families[i].points[k];
+            if (mtr_point_is(p, "linear"))
+                ck_assert(p->tile_cols == MTR_LINEAR_TILE_N &&
+                          p->tile_rows == MTR_LINEAR_TILE_ROWS && p->max_k == MTR_LINEAR_MAX_K);
+            if (mtr_point_is(p, "attention"))
+                ck_assert(p->tile_rows == MTR_ATTENTION_TILE_ROWS);
+        }
+}
+END_TEST
+
 MTR_CHECK_MAIN("circuit/rules")
 {
     tcase_add_test(tc, names);
     tcase_add_test(tc, functions_of_points);
+    tcase_add_test(tc, tiles_are_those_of_the_kernels);
     tcase_add_test(tc, rules_of_every_class);
 }
