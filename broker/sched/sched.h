@@ -142,7 +142,7 @@ struct mtr_sched_event {
     uint32_t prompt_tokens;
     uint32_t cached_tokens; /* of the prompt, taken from the prefix cache when it first ran */
     uint32_t output_tokens; /* the stop id included */
-    struct mtr_error error; /* ERROR */
+    const struct mtr_error *error; /* ERROR, else NULL */
 };
 
 struct mtr_sched_stats {
@@ -212,7 +212,7 @@ bool mtr_sched_worker_ready(struct mtr_sched *s, const struct mtr_sched_capacity
 void mtr_sched_worker_lost(struct mtr_sched *s, uint64_t now_ns);
 
 /* Finishes every sequence with this error (no worker came back in time). */
-void mtr_sched_fail_all(struct mtr_sched *s, const struct mtr_error *why);
+void mtr_sched_fail_all(struct mtr_sched *s, const struct mtr_error *why, uint64_t now_ns);
 
 /*
  * The next step, or NULL when there is none: nothing to do, no worker, or MTR_PLANS_IN_FLIGHT

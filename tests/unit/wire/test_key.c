@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "common/wire/socket.h"
+#include "tests/unit/check_main.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,18 +79,10 @@ START_TEST(what_is_no_key_is_refused)
 }
 END_TEST
 
-int main(void)
+MTR_CHECK_MAIN("wire/key")
 {
-    Suite *s = suite_create("wire/key");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_key_survives_its_file);
-    tcase_add_test(t, a_secret_must_be_one);
-    tcase_add_test(t, what_is_no_key_is_refused);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_key_survives_its_file);
+    tcase_add_test(tc, a_secret_must_be_one);
+    tcase_add_test(tc, what_is_no_key_is_refused);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "common/wire/codec.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #include "common/wire/admin.pb-c.h"
 #include "common/wire/plan.pb-c.h"
+#include "tests/unit/check_main.h"
 
 START_TEST(any_message_comes_back)
 {
@@ -77,18 +77,10 @@ START_TEST(a_bomb_stops_at_the_limit)
 }
 END_TEST
 
-int main(void)
+MTR_CHECK_MAIN("wire/message")
 {
-    Suite *s = suite_create("wire/message");
-    TCase *t = tcase_create("all");
-    tcase_add_test(t, any_message_comes_back);
-    tcase_add_test(t, no_bytes_are_an_empty_message);
-    tcase_add_test(t, garbage_is_refused);
-    tcase_add_test(t, a_bomb_stops_at_the_limit);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_test(tc, any_message_comes_back);
+    tcase_add_test(tc, no_bytes_are_an_empty_message);
+    tcase_add_test(tc, garbage_is_refused);
+    tcase_add_test(tc, a_bomb_stops_at_the_limit);
 }

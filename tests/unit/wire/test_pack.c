@@ -2,9 +2,8 @@
 /* Every field of a plan and a result, to bytes and back. */
 #include "common/wire/codec.h"
 
-#include <check.h>
-
 #include "common/wire/plan.pb-c.h"
+#include "tests/unit/check_main.h"
 
 static const uint32_t ids[] = {5, 6, 7, 4000000000u};
 static const float reals[] = {0.5f, -1.25f, 3e10f, -0.0f};
@@ -186,20 +185,12 @@ START_TEST(a_full_buffer_says_so)
 }
 END_TEST
 
-int main(void)
+MTR_CHECK_MAIN("wire/pack")
 {
-    Suite *s = suite_create("wire/pack");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_full_plan);
-    tcase_add_test(t, neutral_sampling_stays_neutral);
-    tcase_add_test(t, an_empty_plan);
-    tcase_add_test(t, a_full_result);
-    tcase_add_test(t, a_full_buffer_says_so);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_full_plan);
+    tcase_add_test(tc, neutral_sampling_stays_neutral);
+    tcase_add_test(tc, an_empty_plan);
+    tcase_add_test(tc, a_full_result);
+    tcase_add_test(tc, a_full_buffer_says_so);
 }

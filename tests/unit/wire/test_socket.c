@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "common/wire/socket.h"
+#include "tests/unit/check_main.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,24 +185,15 @@ START_TEST(an_extra_descriptor_wakes)
 }
 END_TEST
 
-int main(void)
+MTR_CHECK_MAIN("wire/socket")
 {
-    Suite *s = suite_create("wire/socket");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, router_and_dealers);
-    tcase_add_test(t, request_and_reply);
-    tcase_add_test(t, several_frames_are_dropped_and_the_next_is_taken);
-    tcase_add_test(t, a_served_path_is_not_stolen);
-    tcase_add_test(t, a_file_in_the_way_is_kept);
-    tcase_add_test(t, bad_addresses);
-    tcase_add_test(t, a_full_queue_is_busy);
-    tcase_add_test(t, an_extra_descriptor_wakes);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, router_and_dealers);
+    tcase_add_test(tc, request_and_reply);
+    tcase_add_test(tc, several_frames_are_dropped_and_the_next_is_taken);
+    tcase_add_test(tc, a_served_path_is_not_stolen);
+    tcase_add_test(tc, a_file_in_the_way_is_kept);
+    tcase_add_test(tc, bad_addresses);
+    tcase_add_test(tc, a_full_queue_is_busy);
+    tcase_add_test(tc, an_extra_descriptor_wakes);
 }

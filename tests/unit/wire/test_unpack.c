@@ -3,11 +3,11 @@
  * harm. */
 #include "common/wire/codec.h"
 
-#include <check.h>
 #include <math.h>
 
 #include "common/base/philox.h"
 #include "common/wire/plan.pb-c.h"
+#include "tests/unit/check_main.h"
 
 static const uint32_t ids[64];
 
@@ -197,22 +197,14 @@ START_TEST(damaged_bytes_do_no_harm)
 }
 END_TEST
 
-int main(void)
+MTR_CHECK_MAIN("wire/unpack")
 {
-    Suite *s = suite_create("wire/unpack");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, bad_lanes);
-    tcase_add_test(t, bad_tables);
-    tcase_add_test(t, bad_sampling);
-    tcase_add_test(t, bad_effects);
-    tcase_add_test(t, another_body_is_no_plan);
-    tcase_add_test(t, bad_results);
-    tcase_add_test(t, damaged_bytes_do_no_harm);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, bad_lanes);
+    tcase_add_test(tc, bad_tables);
+    tcase_add_test(tc, bad_sampling);
+    tcase_add_test(tc, bad_effects);
+    tcase_add_test(tc, another_body_is_no_plan);
+    tcase_add_test(tc, bad_results);
+    tcase_add_test(tc, damaged_bytes_do_no_harm);
 }

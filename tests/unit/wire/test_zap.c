@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* tcp with CURVE: who is on the list gets through, nobody else does. */
 #include "common/wire/socket.h"
+#include "tests/unit/check_main.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -130,21 +130,12 @@ START_TEST(a_taken_port_is_busy)
 }
 END_TEST
 
-int main(void)
+MTR_CHECK_MAIN("wire/zap")
 {
-    Suite *s = suite_create("wire/zap");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, only_who_is_on_the_list);
-    tcase_add_test(t, an_empty_list_lets_nobody_in);
-    tcase_add_test(t, lists_belong_to_their_socket);
-    tcase_add_test(t, bad_keys_are_named);
-    tcase_add_test(t, a_taken_port_is_busy);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, only_who_is_on_the_list);
+    tcase_add_test(tc, an_empty_list_lets_nobody_in);
+    tcase_add_test(tc, lists_belong_to_their_socket);
+    tcase_add_test(tc, bad_keys_are_named);
+    tcase_add_test(tc, a_taken_port_is_busy);
 }

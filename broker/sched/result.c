@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A step's result, to the sequences of its lanes.
+ *
+ * The whole result is compared with what was asked before any of it is used: a worker that answers
+ * something else is broken, and its tokens must not reach a client. Lanes of sequences that ended
+ * meanwhile are skipped; those of preempted sequences count like any other.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "broker/sched/internal.h"
+
+static bool answers(const struct mtr_flight_lane *asked)
+{
+    return asked->outputs > 0 || asked->score;
+}
+
+static bool check_lane(const struct mtr_sched *s, const struct mtr_flight_lane *asked,
+                       const struct mtr_lane_result *l, struct mtr_error *err)
+{
+    uint32_t most = asked->outputs, scores = asked->score ? asked->count - 1 : 0;
+    if (l->sequence != asked->id)
+        return mtr_fail(err, MTR_INVALID, "sequence %llu, expected %llu",
+                        (unsigned long long)l->sequence, (unsigned long long)asked->id);
+    if (l->token_count > most || (most > 0 && l->token_count != 1 + l->accepted) ||
+        l->accepted > asked->drafts)
+        return mtr_fail(err, MTR_INVALID, "%u tokens and %u accepted drafts of %u outputs",
+                        l->token_count, l->accepted, most);
+    if (l->score_count != scores)
+        return mtr_fail(err, MTR_INVALID, "%u scores, expected %u", l->score_count, scores);
+    if (l->logprob_count != 0 && l->logprob_count != l->token_count)
+        return mtr_fail(err, MTR_INVALID, "%u log-probabilities of %u tokens", l->logprob_count,
+                        l->token_count);
+    for (uint32_t i = 0; i < l->token_count; i++)
+        if (l->tokens[i] >= s->config.geometry.vocab)
+            return mtr_fail(err, MTR_INVALID, "token %u of a vocabulary of %u", l->tokens[i],
+                            s->config.geometry.vocab);
+    return true;
+}
+
+static bool check_result(const struct mtr_sched *s, const struct mtr_flight *f,
+                         const struct mtr_step_result *result, struct mtr_error *err)
+{
+    uint32_t at = 0;
+    if (result->step != f->step)
+        return mtr_fail(err, MTR_INVALID, "a result of step %llu, expected step %llu",
+                        (unsigned long long)result->step, (unsigned long long)f->step);
+    for (uint32_t i = 0; i < f->lane_count; i++) {
+        if (!answers(&f->lanes[i]))
+            continue;
+        if (at == result->lane_count)
+            return mtr_fail(err, MTR_INVALID, "result of step %llu: only %u lanes",
+                            (unsigned long long)f->step, at);
+        if (!check_lane(s, &f->lanes[i], &result->lanes[at], err))
+            return mtr_error_prefix(err, "result of step %llu: lane %u",
+                                    (unsigned long long)f->step, at);
+        at++;
+    }
+    return at == result->lane_count ||
+           mtr_fail(err, MTR_INVALID, "result of step %llu: %u lanes, expected %u",
+                    (unsigned long long)f->step, result->lane_count, at);
+}
+
+/* Scores that were not delivered yet: after a preemption some may come twice. False: q is gone. */
+static bool take_scores(struct mtr_sched *s, struct mtr_seq *q, const struct mtr_flight_lane *asked,
+                        const struct mtr_lane_result *l, uint64_t now_ns)
+{
+    uint32_t first = asked->start + 1, end = asked->start + asked->count;
+    uint32_t skip = q->scored > first ? q->scored - first : 0;
+    if (q->scored < first || skip >= l->score_count)
+        return true;
+    struct mtr_sched_event *e = mtr_sched_event(s, q, MTR_SCHED_SCORES);
+    if (!e) {
+        struct mtr_error why;
+        mtr_fail(&why, MTR_NO_MEMORY, "no memory to deliver scores");
+        mtr_sched_finish(s, q, MTR_FINISH_ERROR, 0, &why, now_ns);
+        return false;
+    }
+    e->count = l->score_count - skip;
+    e->logprobs = l->scores + skip;
+    e->first = first + skip;
+    q->scored = end;
+    if (q->score_planned < end)
+        q->score_planned = end;
+    return true;
+}
+
+/* Appends tokens until one ends the sequence. Returns how many clients shall see. */
+static uint32_t append(struct mtr_seq *q, const struct mtr_lane_result *l, enum mtr_finish *finish,
+                       uint32_t *stop_id)
+{
+    *finish = MTR_FINISH_NONE;
+    for (uint32_t i = 0; i < l->token_count; i++) {
+        if (!mtr_seq_append(q, l->tokens[i])) {
+            *finish = MTR_FINISH_ERROR;
+            return i;
+        }
+        if (mtr_seq_is_stop(q, l->tokens[i])) {
+            *finish = MTR_FINISH_STOP;
+            *stop_id = l->tokens[i];
+            return i;
+        }
+        if (q->known >= q->limit) {
+            *finish = MTR_FINISH_LENGTH;
+            return i + 1;
+        }
+    }
+    return l->token_count;
+}
+
+static void take_drafts(const struct mtr_sched *s, struct mtr_seq *q,
+                        const struct mtr_lane_result *l)
+{
+    q->draft_count = 0;
+    if (!q->running || q->pending > 0 || q->constrained)
+        return;
+    q->draft_count = l->draft_count < s->config.max_drafts ? l->draft_count : s->config.max_drafts;
+    for (uint32_t i = 0; i < q->draft_count; i++) {
+        q->draft_row[1 + i] = l->drafts[i];
+        if (l->drafts[i] >= s->config.geometry.vocab)
+            q->draft_count = i;
+    }
+}
+
+static void take_tokens(struct mtr_sched *s, struct mtr_seq *q, const struct mtr_flight_lane *asked,
+                        const struct mtr_lane_result *l, uint64_t now_ns)
+{
+    enum mtr_finish finish;
+    uint32_t stop_id = 0;
+    struct mtr_error why;
+    q->pending--;
+    q->mask = NULL;
+    q->last_token_ns = now_ns;
+    s->stats.accepted_tokens += l->accepted;
+    uint32_t shown = append(q, l, &finish, &stop_id);
+    if (q->running)
+        q->planned += l->accepted;
+    take_drafts(s, q, l);
+    struct mtr_sched_event *e = shown ? mtr_sched_event(s, q, MTR_SCHED_TOKENS) : NULL;
+    if (e) {
+        e->count = shown;
+        e->tokens = l->tokens;
+        e->logprobs = l->logprob_count ? l->logprobs : NULL;
+    }
+    if (finish == MTR_FINISH_ERROR || (shown && !e)) {
+        mtr_fail(&why, MTR_NO_MEMORY, "no memory for another token");
+        finish = MTR_FINISH_ERROR;
+    }
+    if (finish != MTR_FINISH_NONE)
+        mtr_sched_finish(s, q, finish, stop_id, &why, now_ns);
+}
+
+static void take_lane(struct mtr_sched *s, const struct mtr_flight_lane *asked,
+                      const struct mtr_lane_result *l, uint64_t now_ns)
+{
+    struct mtr_seq *q = mtr_sched_find(s, asked->id);
+    if (!q)
+        return;
+    if (asked->score && !take_scores(s, q, asked, l, now_ns))
+        return;
+    if (asked->outputs > 0)
+        take_tokens(s, q, asked, l, now_ns);
+    else if (asked->closing)
+        mtr_sched_finish(s, q, MTR_FINISH_LENGTH, 0, NULL, now_ns);
+}
+
+static void pop_flight(struct mtr_sched *s)
+{
+    struct mtr_flight done = s->flights[0];
+    s->flying--;
+    for (uint32_t i = 0; i < s->flying; i++)
+        s->flights[i] = s->flights[i + 1];
+    s->flights[s->flying] = done; /* its array is used again */
+}
+
+bool mtr_sched_result(struct mtr_sched *s, const struct mtr_step_result *result, uint64_t now_ns,
+                      struct mtr_error *err)
+{
+    if (s->flying == 0)
+        return mtr_fail(err, MTR_INVALID, "a result of step %llu, but no step is unanswered",
+                        (unsigned long long)result->step);
+    const struct mtr_flight *f = &s->flights[0];
+    if (!check_result(s, f, result, err))
+        return false;
+    uint32_t rows = 0, prefill_rows = 0;
+    const struct mtr_lane_result *next = result->lanes;
+    for (uint32_t i = 0; i < f->lane_count; i++) {
+        const struct mtr_flight_lane *asked = &f->lanes[i];
+        rows += asked->count;
+        prefill_rows += asked->prefill ? asked->count : 0;
+        take_lane(s, asked, answers(asked) ? next++ : NULL, now_ns);
+    }
+    mtr_policy_observe(s, rows, prefill_rows, result->device_ns);
+    pop_flight(s);
+    return true;
+}
