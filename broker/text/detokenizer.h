@@ -3,10 +3,12 @@
  * Token ids to text as they come, one at a time.
  *
  * A token may end inside a character; what is handed out never does. The bytes handed out so far
- * and by flush are together what mtr_decode() makes of all ids, with one exception: after a run of
- * byte tokens ("<0xE4>") that breaks off inside a character, mtr_decode() follows the tokenizers
- * library and replaces every byte of the run; characters of the run that were whole have been
- * handed out here, and only what is left of the broken one is replaced, one U+FFFD a byte.
+ * and by flush are together what mtr_decode() makes of all ids, with one exception: a run of byte
+ * tokens
+ * ("<0xE4>") that is not valid as a whole is replaced by mtr_decode(), as by the tokenizers
+ * library, one U+FFFD for each byte of the run. Here the characters of the run that were whole
+ * before it broke have been handed out already; from the first broken byte on the run is replaced
+ * alike.
  *
  * A detokenizer belongs to one sequence and holds a few bytes. The tokenizer must outlive it.
  */
@@ -17,22 +19,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "broker/text/tokenizer.h"
 #include "common/base/buf.h"
 #include "common/base/error.h"
-
-struct mtr_tokenizer;
-
-#define MTR_DETOKENIZER_HELD_BYTES 8
 
 struct mtr_detokenizer {
     const struct mtr_tokenizer *tokenizer;
     bool skip_special;
-    bool begun;         /* some token was pushed: the leading space rule is behind us */
-    bool byte_run;      /* held bytes come from byte tokens */
+    bool begun;         /* a token was pushed */
+    bool bad_run;       /* the present run of byte tokens is broken */
+    uint32_t strip;     /* spaces that the start of the text may still lose */
     uint8_t held_count; /* bytes of a character that is not whole yet */
-    uint8_t held[MTR_DETOKENIZER_HELD_BYTES];
-    struct mtr_buf whole; /* used only by decoders that need all tokens at once */
-    size_t given;         /* bytes of `whole` handed out */
+    char held[4];
+    struct mtr_ids all;   /* only for decoders that need all tokens at once, */
+    struct mtr_buf whole; /* the text of all of them, */
+    size_t given;         /* and how much of it was handed out */
 };
 
 void mtr_detokenizer_init(struct mtr_detokenizer *d, const struct mtr_tokenizer *t,

@@ -52,9 +52,8 @@ struct mtr_tokenizer *mtr_tokenizer_from_gguf(const struct mtr_gguf *g, struct m
 void mtr_tokenizer_free(struct mtr_tokenizer *t); /* after all of its encoders; NULL is fine */
 
 enum mtr_vocab_model {
-    MTR_VOCAB_BPE,     /* byte-level BPE: ranked merges over GPT-2's byte alphabet ("gpt2") */
-    MTR_VOCAB_SCORES,  /* SentencePiece BPE: the pair whose union scores best first ("llama") */
-    MTR_VOCAB_UNIGRAM, /* SentencePiece unigram: the best-scoring split ("t5") */
+    MTR_VOCAB_BPE,    /* byte-level BPE: ranked merges over GPT-2's byte alphabet ("gpt2") */
+    MTR_VOCAB_SCORES, /* SentencePiece BPE: the pair whose union scores best first ("llama") */
 };
 
 enum mtr_token_type { /* the numbers that GGUF uses */
@@ -69,18 +68,16 @@ enum mtr_token_type { /* the numbers that GGUF uses */
 /* A vocabulary as GGUF metadata states it; everything is borrowed for the call. */
 struct mtr_vocab_source {
     enum mtr_vocab_model model;
-    struct mtr_str pre;           /* name of the split pattern: "smollm", "llama-bpe", ... */
-    uint32_t token_count;         /* */
-    const struct mtr_str *tokens; /* [token_count] */
+    struct mtr_str pre; /* name of the split pattern: "smollm", "llama-bpe", ... */
+    uint32_t token_count;
+    const struct mtr_str *tokens; /* [token_count] by id */
     const float *scores;          /* [token_count], or NULL for BPE */
     const uint8_t *types;         /* [token_count] enum mtr_token_type, or NULL: all normal */
     uint32_t merge_count;         /* BPE */
     const struct mtr_str *merges; /* [merge_count] "left right", first is merged first */
     uint32_t bos, eos, eot, eom, unknown, pad; /* MTR_TOKEN_NONE: there is none */
     bool add_bos, add_eos;                     /* what MTR_ENCODE_ADD_SPECIAL adds */
-    bool add_space_prefix;                     /* SCORES, UNIGRAM: a space before the text */
-    bool remove_extra_whitespaces;             /* UNIGRAM */
-    struct mtr_str charsmap;                   /* UNIGRAM: SentencePiece's precompiled normalizer */
+    bool add_space_prefix;                     /* SCORES: a space before the text */
 };
 
 struct mtr_tokenizer *mtr_tokenizer_from_source(const struct mtr_vocab_source *source,
