@@ -11,8 +11,9 @@
 #include "common/circuit/config_map.h"
 #include "common/circuit/planner.h"
 
-#define MAX_STEP_TOKENS 65536
-#define MAX_LANES       4096
+#define MAX_STEP_TOKENS  65536
+#define MAX_LANES        4096
+#define MAX_BLOCK_TOKENS 1024
 
 static const struct mtr_hardware *find_class(const char *name, struct mtr_error *err)
 {
@@ -100,6 +101,10 @@ static bool build(struct mtr_arena *arena, const struct mtr_model_source *source
         return mtr_fail(err, MTR_UNSUPPORTED,
                         "precision \"%.40s\" is not there; only \"declared\" is",
                         options->precision);
+    if (options->block_tokens % 16 || options->block_tokens > MAX_BLOCK_TOKENS)
+        return mtr_fail(err, MTR_INVALID,
+                        "blocks of %u tokens; a multiple of 16 up to %d is needed",
+                        options->block_tokens, MAX_BLOCK_TOKENS);
     enum mtr_format cache =
         options->cache == MTR_FORMAT_COUNT ? hardware->default_cache : options->cache;
     if (!check_cache(hardware, cache, err) || !mtr_settings_read(arena, source, &settings, err) ||

@@ -58,7 +58,10 @@ struct mtr_point {
     /* What one block of the grid covers of the output; 0: the launcher takes 1 row, all columns.
      * Row-wise families use tile_rows only. */
     uint32_t tile_cols, tile_rows;
-    uint32_t max_k; /* longest sum along a matrix's columns; 0: any */
+    /* What its working memory has room for; 0: any. */
+    uint32_t max_k; /* columns of a matrix */
+    uint32_t max_head_dim;
+    uint32_t max_group; /* query heads of one kv head */
     /* A function of module "repack" (kernels/args/repack.h) that lays a matrix of `weight` out for
      * this point when it is loaded; NULL: it is read as it stands in the file. Rows are then padded
      * to a multiple of repack_rows. */

@@ -220,15 +220,43 @@ static bool reads_cache(const struct match *m, const struct fuser *f)
     return false;
 }
 
-static bool short_enough(const struct fuser *f, const struct match *m)
+static double node_number(const struct mtr_node *n, enum mtr_param name, double absent)
 {
-    for (uint32_t n = 0; n < m->rule->node_count; n++) {
-        const struct mtr_node *node = &f->in->nodes[m->g.nodes[n]];
-        for (uint32_t i = 0; m->g.point->max_k && i < node->weight_count; i++)
-            if (node->weights[i] != MTR_NONE &&
-                f->in->weights[node->weights[i]].cols > m->g.point->max_k)
-                return false;
+    for (uint32_t i = 0; i < n->param_count; i++)
+        if (n->params[i].name == name)
+            return n->params[i].value;
+    return absent;
+}
+
+/* Which bound of the point the node exceeds, or NULL. *have and *most for people. */
+static const char *exceeded(const struct fuser *f, const struct mtr_point *p,
+                            const struct mtr_node *n, uint64_t *have, uint64_t *most)
+{
+    double dim = node_number(n, MTR_P_HEAD_DIM, 0);
+    double kv = node_number(n, MTR_P_KV_HEADS, 1);
+    *have = (uint64_t)dim;
+    *most = p->max_head_dim;
+    if (p->max_head_dim && dim > p->max_head_dim)
+        return "columns of a head";
+    *have = (uint64_t)(node_number(n, MTR_P_HEADS, 0) / kv);
+    *most = p->max_group;
+    if (p->max_group && *have > *most)
+        return "query heads of one key/value head";
+    *most = p->max_k;
+    for (uint32_t i = 0; p->max_k && i < n->weight_count; i++) {
+        *have = n->weights[i] == MTR_NONE ? 0 : f->in->weights[n->weights[i]].cols;
+        if (*have > *most)
+            return "columns of a matrix";
     }
+    return NULL;
+}
+
+static bool within_bounds(const struct fuser *f, const struct match *m)
+{
+    uint64_t have, most;
+    for (uint32_t n = 0; n < m->rule->node_count; n++)
+        if (exceeded(f, m->g.point, &f->in->nodes[m->g.nodes[n]], &have, &most))
+            return false;
     return true;
 }
 
@@ -240,7 +268,7 @@ static bool find_kernel(const struct fuser *f, struct match *m)
         return false;
     m->g.point = find_point(m->g.family, m->rule->function, weight,
                             reads_cache(m, f) ? f->cache : MTR_FORMAT_COUNT);
-    return m->g.point && short_enough(f, m);
+    return m->g.point && within_bounds(f, m);
 }
 
 /* Inputs must come from outside. */
@@ -312,32 +340,50 @@ static void order(struct fuser *f, uint32_t *slots)
     memcpy(f->groups, sorted, f->group_count * sizeof *sorted);
 }
 
+/* The first point of the class that bears the operation's name. */
+static const struct mtr_point *any_point(const struct mtr_hardware *h, const char *op)
+{
+    for (uint32_t i = 0; i < h->family_count; i++)
+        for (uint32_t k = 0; k < h->families[i].point_count; k++)
+            if (mtr_point_is(&h->families[i].points[k], op))
+                return &h->families[i].points[k];
+    return NULL;
+}
+
+/* A matrix of the node that the operation's own family can't read, or NULL. */
+static const struct mtr_instance_weight *unreadable(const struct fuser *f, const struct mtr_node *n)
+{
+    const char *op = mtr_op_info(n->op)->name;
+    const struct mtr_family *family = mtr_family_find(f->hardware, op);
+    for (uint32_t i = 0; family && i < n->weight_count; i++) {
+        const struct mtr_instance_weight *w =
+            n->weights[i] == MTR_NONE ? NULL : &f->in->weights[n->weights[i]];
+        enum mtr_format format;
+        if (w && !w->vector && (w->scaling || !mtr_kernel_format(family, op, w->format, &format)))
+            return w;
+    }
+    return NULL;
+}
+
 /* Why nothing covers a node, for people. */
 static bool uncovered(const struct fuser *f, const struct mtr_node *n, struct mtr_error *err)
 {
-    const char *op = mtr_op_info(n->op)->name;
-    for (uint32_t i = 0; i < n->weight_count; i++) {
-        if (n->weights[i] == MTR_NONE || f->in->weights[n->weights[i]].vector)
-            continue;
-        const struct mtr_instance_weight *w = &f->in->weights[n->weights[i]];
-        const struct mtr_family *family = mtr_family_find(f->hardware, op);
-        enum mtr_format format;
-        bool readable = family && mtr_kernel_format(family, op, w->format, &format);
-        const struct mtr_point *p =
-            readable ? find_point(family, op, format, MTR_FORMAT_COUNT) : NULL;
-        if (p && p->max_k && w->cols > p->max_k)
-            return mtr_fail(err, MTR_UNSUPPORTED,
-                            "class %s sums up to %u columns in %s, but %s has %llu",
-                            f->hardware->name, p->max_k, op, w->name, (unsigned long long)w->cols);
-        if (!family || (readable && !w->scaling))
-            continue;
+    const char *op = mtr_op_info(n->op)->name, *class = f->hardware->name;
+    const struct mtr_instance_weight *w = unreadable(f, n);
+    const struct mtr_point *p = any_point(f->hardware, op);
+    uint64_t have, most;
+    if (w)
         return mtr_fail(err, MTR_UNSUPPORTED,
                         "class %s has no kernel point of %s for %s weights with scales by %s (%s)",
-                        f->hardware->name, op, mtr_format_info(w->format)->name,
-                        mtr_scaling_name(w->scaling), w->name);
-    }
-    return mtr_fail(err, MTR_UNSUPPORTED, "class %s has no rule for the operation %s of %s",
-                    f->hardware->name, op, n->name);
+                        class, op, mtr_format_info(w->format)->name, mtr_scaling_name(w->scaling),
+                        w->name);
+    const char *bound = p ? exceeded(f, p, n, &have, &most) : NULL;
+    if (bound)
+        return mtr_fail(err, MTR_UNSUPPORTED,
+                        "class %s computes %s for up to %llu %s, not %llu (%s)", class, op,
+                        (unsigned long long)most, bound, (unsigned long long)have, n->name);
+    return mtr_fail(err, MTR_UNSUPPORTED, "class %s has no rule for the operation %s of %s", class,
+                    op, n->name);
 }
 
 /* Every edge is made before it is read, and nobody reads memory that was taken over. */

@@ -14,7 +14,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
                             MTR_MEM_NONE},
     [MTR_OP_GATHER] = {"gather", "x", "y", "", "", MTR_ROW_GATHER, MTR_MEM_NONE},
     [MTR_OP_CONCAT] = {"concat", "a b", "y", "", "", MTR_ROW_SAME, MTR_MEM_NONE},
-    [MTR_OP_SLICE] = {"slice", "x", "y", "", "first", MTR_ROW_SAME, MTR_MEM_NONE},
+    [MTR_OP_SLICE] = {"slice", "x", "y", "", "first heads?", MTR_ROW_SAME, MTR_MEM_NONE},
 
     [MTR_OP_NORM] = {"norm", "x", "y", "weight", "eps unit_offset?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_HEAD_NORM] = {"head_norm", "x", "y", "weight?",
@@ -25,6 +25,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
 
     [MTR_OP_LINEAR] = {"linear", "x", "y", "weight bias?", "multiplier?", MTR_ROW_SAME,
                        MTR_MEM_NONE},
+    [MTR_OP_HEAD_LINEAR] = {"head_linear", "x", "y", "weight", "heads", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_ADD] = {"add", "a b", "y", "", "multiplier?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_MUL] = {"mul", "a b", "y", "", "heads?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_SCALE] = {"scale", "a", "y", "weight?", "multiplier?", MTR_ROW_SAME, MTR_MEM_NONE},
@@ -48,7 +49,8 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_LATENT_ATTENTION] = {"latent_attention", "q_latent q_rope chosen?", "y", "",
                                  "heads head_dim rotary_dim attn_scale window?", MTR_ROW_SAME,
                                  MTR_MEM_CACHE},
-    [MTR_OP_INDEX_APPEND] = {"index_append", "k", "", "", "head_dim", MTR_ROW_SAME, MTR_MEM_CACHE},
+    [MTR_OP_INDEX_APPEND] = {"index_append", "k", "", "", "head_dim stride?", MTR_ROW_SAME,
+                             MTR_MEM_CACHE},
     [MTR_OP_INDEX_SELECT] = {"index_select", "q weights", "chosen", "", "heads head_dim top_k",
                              MTR_ROW_SAME, MTR_MEM_CACHE},
     [MTR_OP_SPARSE_ATTENTION] = {"sparse_attention", "q chosen", "y", "sinks?",
@@ -59,7 +61,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
 
     [MTR_OP_CONV1D] = {"conv1d", "x", "y", "weight bias?", "kernel activation", MTR_ROW_SAME,
                        MTR_MEM_STATE},
-    [MTR_OP_DELTA_GATE] = {"delta_gate", "a b?", "decay beta", "a_log dt_bias", "heads",
+    [MTR_OP_DELTA_GATE] = {"delta_gate", "a b?", "decay beta", "a_log dt_bias", "heads clamp?",
                            MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_DELTA_RULE] = {"delta_rule", "qkv decay beta", "y", "",
                            "heads kv_heads head_dim value_dim", MTR_ROW_SAME, MTR_MEM_STATE},
@@ -73,7 +75,8 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
                            MTR_ROW_SOURCE, MTR_MEM_NONE},
     [MTR_OP_EXPERT_LINEAR] = {"expert_linear", "x experts", "y", "weight bias?", "experts top_k",
                               MTR_ROW_EXPAND, MTR_MEM_NONE},
-    [MTR_OP_COMBINE] = {"combine", "x scales", "y", "", "top_k", MTR_ROW_REDUCE, MTR_MEM_NONE},
+    [MTR_OP_COMBINE] = {"combine", "x scales skip?", "y", "", "top_k experts?", MTR_ROW_REDUCE,
+                        MTR_MEM_NONE},
 
     [MTR_OP_STREAMS_SPLIT] = {"streams_split", "x", "s", "", "streams", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_STREAMS_READ] = {"streams_read", "s", "x mix", "fn base scale",

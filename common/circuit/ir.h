@@ -40,15 +40,16 @@ enum mtr_op {
     MTR_OP_L2_NORM,    /* each head to length 1 */
 
     /* Matrices and element-wise. */
-    MTR_OP_LINEAR,    /* x W^T + b, of a role */
-    MTR_OP_ADD,       /* a + b: the residual stream */
-    MTR_OP_MUL,       /* a * b, b by column, head or row */
-    MTR_OP_SCALE,     /* multiplier * a */
-    MTR_OP_GLU,       /* act(gate) * up, possibly clamped */
-    MTR_OP_ACTIVATE,  /* act(a) */
-    MTR_OP_GATE,      /* act(gate) * a: attention output gates, shared-expert gates */
-    MTR_OP_SOFTCAP,   /* c tanh(a / c) */
-    MTR_OP_ACT_QUANT, /* activations to 8 or 4 bits with their scales */
+    MTR_OP_LINEAR,      /* x W^T + b, of a role */
+    MTR_OP_HEAD_LINEAR, /* the same with a matrix a head: absorbed latents, output groups */
+    MTR_OP_ADD,         /* a + b: the residual stream */
+    MTR_OP_MUL,         /* a * b, b by column, head or row */
+    MTR_OP_SCALE,       /* multiplier * a */
+    MTR_OP_GLU,         /* act(gate) * up, possibly clamped */
+    MTR_OP_ACTIVATE,    /* act(a) */
+    MTR_OP_GATE,        /* act(gate) * a: attention output gates, shared-expert gates */
+    MTR_OP_SOFTCAP,     /* c tanh(a / c) */
+    MTR_OP_ACT_QUANT,   /* activations to 8 or 4 bits with their scales */
 
     /* Attention. */
     MTR_OP_ROTARY,    /* cosines and sines of the positions, once a step */

@@ -21,6 +21,8 @@
 
 #define MTR_ATTENTION_STRETCH   64 /* tokens; the fixed length */
 #define MTR_ATTENTION_TILE_ROWS 16
+#define MTR_ATTENTION_MAX_DIM   512 /* that a host kernel's scratch has room for */
+#define MTR_ATTENTION_MAX_GROUP 256 /* query heads of one kv head, likewise */
 
 struct mtr_attention_args {
     const struct mtr_step_view *step;

@@ -271,6 +271,11 @@ MTR_INLINE void run_rows(enum mtr_format cache, struct run *run)
 
 /* ---- the grid ---- */
 
+_Static_assert(sizeof(float) * (2 * STRETCH + 1 + MTR_ATTENTION_MAX_GROUP) * MTR_ATTENTION_MAX_DIM +
+                       sizeof(struct fold) * MTR_ATTENTION_MAX_GROUP <=
+                   MTR_HOST_SCRATCH_BYTES,
+               "the scratch holds at least one row");
+
 /* Lays the run's memory out in the scratch; returns how many rows it has room for. */
 static uint32_t lay_out(struct run *run, void *scratch)
 {

@@ -42,7 +42,7 @@ class Hardware:
             numerics = take(point, "numerics", where)
             rows = take(point, "min_rows", where, 0), take(point, "max_rows", where, 0)
             tiles = [self.number(take(point, k, where, 0), where)
-                     for k in ("tile_cols", "tile_rows", "max_k")]
+                     for k in ("tile_cols", "tile_rows", "max_k", "max_head_dim", "max_group")]
             default = take(point, "default", where, True)
             nothing_left(point, where)
             for weight in weights:

@@ -106,6 +106,11 @@ START_TEST(options_are_checked)
     o.cache = MTR_E4M3;
     refuse_options(&m, o, MTR_UNSUPPORTED, "class host keeps no cache in e4m3; it has: f32, bf16");
     o = good;
+    o.block_tokens = 24;
+    refuse_options(&m, o, MTR_INVALID, "blocks of 24 tokens; a multiple of 16 up to 1024");
+    o.block_tokens = 1u << 31;
+    refuse_options(&m, o, MTR_INVALID, "blocks of 2147483648 tokens");
+    o = good;
     o.limits.max_sequence_tokens = 513;
     refuse_options(&m, o, MTR_INVALID, "513 tokens are asked for, but the model was made for 512");
     o = good;

@@ -180,7 +180,8 @@ START_TEST(what_no_rule_covers_is_named)
     h.weights[0].cols = h.edges[0].cols = 100000;
     ck_assert(!cover(&h, &c));
     ck_assert_str_eq(m.err.message,
-                     "class host sums up to 61440 columns in linear, but w has 100000");
+                     "class host computes linear for up to 61440 columns of a matrix, not 100000 "
+                     "(n)");
     residual(&h);
     h.weights[0].format = MTR_E5M2;
     ck_assert(!cover(&h, &c) && strstr(m.err.message, "no kernel point of embed for e5m2"));
@@ -209,6 +210,17 @@ START_TEST(every_node_is_in_one_group)
 }
 END_TEST
 
+START_TEST(bounds_of_attention_are_named)
+{
+    model_config(&m, "golden-llama.json");
+    model_set(&m, "head_dim", "1024");
+    refused(&m, MTR_UNSUPPORTED, "attention for up to 512 columns of a head, not 1024 (L0.att");
+    model_set(&m, "head_dim", "4");
+    model_set(&m, "num_attention_heads", "1024");
+    refused(&m, MTR_UNSUPPORTED, "up to 256 query heads of one key/value head, not 512");
+}
+END_TEST
+
 MTR_CHECK_MAIN("circuit/fuser")
 {
     tcase_add_checked_fixture(tc, NULL, teardown);
@@ -218,5 +230,6 @@ MTR_CHECK_MAIN("circuit/fuser")
     tcase_add_test(tc, a_residual_is_overwritten_only_when_nobody_reads_it_later);
     tcase_add_test(tc, an_inner_edge_is_read_inside_only);
     tcase_add_test(tc, what_no_rule_covers_is_named);
+    tcase_add_test(tc, bounds_of_attention_are_named);
     tcase_add_test(tc, every_node_is_in_one_group);
 }

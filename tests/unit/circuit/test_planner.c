@@ -103,7 +103,7 @@ START_TEST(sizes_do_not_wrap)
     model_config(&m, "golden-llama.json");
     model_set(&m, "vocab_size", "4194304");
     model_set(&m, "hidden_size", "1048576");
-    refused(&m, MTR_UNSUPPORTED, "class host sums up to 61440 columns");
+    refused(&m, MTR_UNSUPPORTED, "up to 61440 columns of a matrix, not 1048576");
     model_set(&m, "hidden_size", "61440");
     model_set(&m, "intermediate_size", "61440");
     model_set(&m, "num_attention_heads", "4096");
