@@ -44,8 +44,10 @@ struct mtr_backend_ops {
     void (*destroy)(struct mtr_backend *b);
     bool (*info)(struct mtr_backend *b, struct mtr_device_info *out, struct mtr_error *err);
 
-    /* Memory. alloc: 256-byte aligned, content undefined. */
+    /* Memory. alloc: 256-byte aligned, content undefined. alloc_sparse: the same for memory that
+     * fills slowly (caches): where the device can, it costs what is touched, in small pieces. */
     void *(*alloc)(struct mtr_backend *b, size_t bytes, struct mtr_error *err);
+    void *(*alloc_sparse)(struct mtr_backend *b, size_t bytes, struct mtr_error *err);
     void (*free)(struct mtr_backend *b, void *p);
     void *(*alloc_pinned)(struct mtr_backend *b, size_t bytes, struct mtr_error *err);
     void (*free_pinned)(struct mtr_backend *b, void *p);

@@ -30,7 +30,7 @@ static bool init_caches(struct mtr_exec_memory *m, struct mtr_error *err)
         const struct mtr_cache_group *g = &m->plan->groups[group];
         uint64_t side = side_bytes(g) * m->group_blocks[group];
         bool both = g->kind != MTR_CACHE_LATENT;
-        uint8_t *p = m->backend->ops->alloc(m->backend, both ? 2 * side : side, err);
+        uint8_t *p = m->backend->ops->alloc_sparse(m->backend, both ? 2 * side : side, err);
         if (!p)
             return mtr_error_prefix(err, "cache group %s, %u blocks", g->name,
                                     m->group_blocks[group]);

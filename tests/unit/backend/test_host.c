@@ -38,7 +38,7 @@ START_TEST(memory_and_copies)
     struct mtr_backend *b = backend(1, NULL);
     const size_t sizes[] = {0, 1, 1000, 5u << 20};
     for (int i = 0; i < 4; i++) {
-        char *p = b->ops->alloc(b, sizes[i], NULL);
+        char *p = (_i ? b->ops->alloc_sparse : b->ops->alloc)(b, sizes[i], NULL);
         ck_assert_ptr_nonnull(p);
         ck_assert_uint_eq((uintptr_t)p % 256, 0);
         ck_assert(b->ops->fill(b, NULL, p, 0x5a, sizes[i], NULL));
@@ -168,7 +168,7 @@ END_TEST
 MTR_CHECK_MAIN("backend/host")
 {
     tcase_add_test(tc, tells_what_it_is);
-    tcase_add_test(tc, memory_and_copies);
+    tcase_add_loop_test(tc, memory_and_copies, 0, 2);
     tcase_add_loop_test(tc, launches_cover_the_grid, 0, 4);
     tcase_add_test(tc, host_work_runs_in_parallel);
     tcase_add_test(tc, every_set_of_this_cpu_can_be_named);

@@ -17,6 +17,7 @@
 #include "worker/backend/host/pool.h"
 
 #define ALIGNMENT  256
+#define PAGE_BYTES 4096u
 #define HUGE_BYTES (2u << 20) /* allocations from here on ask for huge pages */
 
 struct mtr_kernel {
@@ -49,23 +50,30 @@ static struct host_backend *host_of(struct mtr_backend *b)
 
 /* ---- memory ---- */
 
-static void *take(size_t bytes)
+/* unit: a power of two */
+static void *take(size_t bytes, size_t unit, struct mtr_error *err)
 {
-    size_t unit = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGNMENT;
-    if (bytes > SIZE_MAX - unit)
-        return NULL;
     size_t rounded = bytes ? (bytes + unit - 1) / unit * unit : unit;
-    void *p = aligned_alloc(unit, rounded);
-    if (p && unit == HUGE_BYTES)
-        madvise(p, rounded, MADV_HUGEPAGE); /* advice only: nothing depends on it */
+    void *p = rounded < bytes ? NULL : aligned_alloc(unit, rounded);
+    if (!p)
+        mtr_fail(err, MTR_NO_MEMORY, "cannot allocate %zu bytes of host memory", bytes);
     return p;
 }
 
 static void *host_alloc(struct mtr_backend *b, size_t bytes, struct mtr_error *err)
 {
-    void *p = take(bytes);
-    if (!p)
-        mtr_fail(err, MTR_NO_MEMORY, "cannot allocate %zu bytes of host memory", bytes);
+    void *p = take(bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGNMENT, err);
+    if (p && bytes >= HUGE_BYTES)
+        madvise(p, bytes, MADV_HUGEPAGE); /* advice only: nothing depends on it */
+    return p;
+}
+
+/* The first token of a model with 30 layers touches 60 places: small pages make that cheap. */
+static void *host_alloc_sparse(struct mtr_backend *b, size_t bytes, struct mtr_error *err)
+{
+    void *p = take(bytes, PAGE_BYTES, err);
+    if (p)
+        madvise(p, bytes, MADV_NOHUGEPAGE);
     return p;
 }
 
@@ -274,6 +282,7 @@ static const struct mtr_backend_ops host_ops = {
     .destroy = host_destroy,
     .info = host_info,
     .alloc = host_alloc,
+    .alloc_sparse = host_alloc_sparse,
     .free = host_free,
     .alloc_pinned = host_alloc,
     .free_pinned = host_free,
@@ -348,14 +357,9 @@ struct mtr_backend *mtr_host_backend_create(const struct mtr_host_options *optio
     h->pool = mtr_pool_create(threads, err);
     if (!h->pool)
         goto no_kernels;
-    h->scratch = take((size_t)threads * MTR_HOST_SCRATCH_BYTES);
-    if (!h->scratch) {
-        mtr_fail(err, MTR_NO_MEMORY, "no memory for the scratch of %u threads", threads);
-        goto no_scratch;
-    }
-    return &h->base;
-
-no_scratch:
+    h->scratch = take((size_t)threads * MTR_HOST_SCRATCH_BYTES, PAGE_BYTES, err);
+    if (h->scratch)
+        return &h->base;
     mtr_pool_destroy(h->pool);
 no_kernels:
     free(h->kernels);

@@ -347,6 +347,7 @@ static const struct mtr_backend_ops mock_ops = {
     .destroy = mock_destroy,
     .info = mock_info,
     .alloc = mock_alloc,
+    .alloc_sparse = mock_alloc,
     .free = mock_free,
     .alloc_pinned = mock_alloc,
     .free_pinned = mock_free,
