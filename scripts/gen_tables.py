@@ -51,8 +51,11 @@ def generate(root):
         if name in claimed:
             fail("kernels/circuits/families.toml", f"{name} has a circuit")
     emitted["families"] = [row(quote(n), quote(t), quote(m)) for n, (t, m) in families.items()]
-    classes = [Hardware(out, sources, p) for p in sorted(root.glob("kernels/*/HARDWARE.toml"))]
-    emitted["classes"] = [c.emit() for c in classes]
+    loaded = [Hardware(out, sources, p) for p in sorted(root.glob("kernels/*/HARDWARE.toml"))]
+    classes = {c.name: c for c in loaded}
+    for hardware in loaded:
+        hardware.resolve(classes)
+    emitted["classes"] = [c.emit() for c in loaded]
     devices = sources.load(root / "kernels/DEVICES.toml")
     emitted["devices"] = [device(n, t) for n, t in devices["device"].items()]
     tables = [("maps", "struct mtr_config_map", "mtr_config_maps"),
@@ -99,7 +102,9 @@ def main(argv):
         return 1
     output.write_text(text)
     if len(argv) == 4:
-        Path(argv[3]).write_text(f"{output}: {' '.join(str(p) for p in read)}\n")
+        # Folders too: a file that is added changes its folder.
+        read = {p for file in read for p in (file, file.parent)} | {root / "kernels"}
+        Path(argv[3]).write_text(f"{output}: {' '.join(str(p) for p in sorted(read))}\n")
     return 0
 
 

@@ -6,16 +6,45 @@ import re
 from tables.base import fail, nothing_left, quote, row, take
 
 
+def inherited(parent, own):
+    """Entries by name, a class's own in the place of its parent's; `remove = true` drops one."""
+    entries = {e["name"]: e for e in parent}
+    entries |= {e["name"]: e for e in own}
+    return [e for e in entries.values() if not e.get("remove")]
+
+
 class Hardware:
-    """A class: its families and rules."""
+    """A class: its families and rules, those of its parent included."""
 
     def __init__(self, out, sources, path):
         self.out, self.where = out, sources.name(path)
         self.table = sources.load(path)
-        common = path.parent / "common"
-        self.families = sources.load(common / "KERNEL_FAMILIES.toml")["family"]
-        self.rules = sources.load(common / "FUSIONS.toml")["rule"]
-        self.rule_where = sources.name(common / "FUSIONS.toml")
+        self.name = self.table.get("name")
+        if self.name != path.parent.name:
+            fail(self.where, f"the folder of class {self.name} has another name")
+        self.families = self.entries(sources, path.parent / "common/KERNEL_FAMILIES.toml", "family")
+        self.rules = self.entries(sources, path.parent / "common/FUSIONS.toml", "rule")
+        self.rule_where = sources.name(path.parent / "common/FUSIONS.toml")
+
+    def entries(self, sources, path, key):
+        """A class with a parent may add nothing of its own."""
+        if "parent" in self.table and not path.exists():
+            return []
+        return sources.load(path)[key]
+
+    def resolve(self, classes, below=()):
+        """Takes what it lacks from its parent; the chain must end."""
+        parent = self.table.get("parent")
+        if parent is None or self in below:
+            if self in below:
+                fail(self.where, "a class can't be its own ancestor")
+            return
+        if parent not in classes:
+            fail(self.where, f"there is no class {parent}")
+        classes[parent].resolve(classes, (*below, self))
+        self.families = inherited(classes[parent].families, self.families)
+        self.rules = inherited(classes[parent].rules, self.rules)
+        self.table = classes[parent].table | self.table
 
     def format(self, name, where):
         if name is None:
