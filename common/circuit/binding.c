@@ -196,7 +196,7 @@ bool mtr_bind(struct mtr_arena *arena, const struct mtr_model_source *source,
     const char *role = want->def->role;
     struct finder f = {arena, source, settings, want, NULL, err};
     if (!pattern)
-        return mtr_fail(err, MTR_UNSUPPORTED, "%s has no name in GGUF files", role);
+        return mtr_fail(err, MTR_INTERNAL, "%s has no name in such checkpoints", role);
     f.module = expand(arena, pattern, settings->document->module, want->layer);
     if (!f.module)
         return mtr_fail(err, MTR_NO_MEMORY, "no memory for the name of %s", role);

@@ -20,7 +20,7 @@
  *   rms_norm     x [residual]        y [residual]     weight            EPS [UNIT_OFFSET 0]
  *   linear       x                   y of each part   2i: W of part i   [EPILOGUE NONE]
  *                                                     [2i+1: bias]      [ACTIVATION] [MULTIPLIER 1]
- *   rotary       -                   table            -                 constant: inverse
+ *   rotary       -                   table            [factors]         constant: inverse
  *                                                                       frequencies [ROPE_SCALE 1]
  *   rope_append  q k v [table]       q                [q norm, k norm]  cache; HEADS KV_HEADS
  *                                                                       HEAD_DIM

@@ -35,7 +35,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_SOFTCAP] = {"softcap", "a", "y", "", "softcap", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_ACT_QUANT] = {"act_quant", "a", "y scale", "", "", MTR_ROW_SAME, MTR_MEM_NONE},
 
-    [MTR_OP_ROTARY] = {"rotary", "", "table", "", "rotary_dim rope_scale", MTR_ROW_SOURCE,
+    [MTR_OP_ROTARY] = {"rotary", "", "table", "factors?", "rotary_dim rope_scale", MTR_ROW_SOURCE,
                        MTR_MEM_CONSTANT},
     [MTR_OP_ROPE] = {"rope", "x table", "y", "", "heads? kv_heads? head_dim rotary_dim interleaved",
                      MTR_ROW_SAME, MTR_MEM_NONE},

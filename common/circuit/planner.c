@@ -314,11 +314,16 @@ static bool allocate(struct layout *l)
     return true;
 }
 
+/* What a table of the step is made of is in the checkpoint, but was never trained. */
 static uint64_t parameters(const struct mtr_instance *in)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < in->weight_count; i++)
         sum += in->weights[i].rows * in->weights[i].cols;
+    for (uint32_t n = 0; n < in->node_count; n++)
+        for (uint32_t i = 0; in->nodes[n].op == MTR_OP_ROTARY && i < in->nodes[n].weight_count; i++)
+            if (in->nodes[n].weights[i] != MTR_NONE)
+                sum -= in->weights[in->nodes[n].weights[i]].cols;
     return sum;
 }
 

@@ -17,6 +17,7 @@ struct mtr_rotary_args {
     float *table;          /* [tokens, 2 * pairs] f32 */
     uint32_t pairs;
     float scale;
+    const float *factors; /* [pairs] divisors of inv_freq that the checkpoint holds, or NULL */
 };
 
 struct mtr_rope_append_args {

@@ -62,8 +62,10 @@ void MTR_HOST_FN(rotary)(const void *arguments, const struct mtr_host_block *blo
         float *cosines = args->table + (size_t)r * 2 * args->pairs, *sines = cosines + args->pairs;
         float position = (float)args->step->positions[r];
         for (uint32_t i = 0; i < args->pairs; i++) {
-            float s, c;
-            sine_cosine(position * args->inv_freq[i], &s, &c);
+            float s, c, f = args->inv_freq[i];
+            if (args->factors)
+                f /= args->factors[i];
+            sine_cosine(position * f, &s, &c);
             cosines[i] = c * args->scale;
             sines[i] = s * args->scale;
         }

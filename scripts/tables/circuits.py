@@ -63,7 +63,7 @@ class Circuit:
         hf, gguf, *shape = words
         rows = self.out.expr(shape[0] if len(shape) == 2 else None, where)
         cols = self.out.expr(shape[-1], where)
-        names = quote(hf.rstrip("!")), quote(gguf.rstrip("!") or None)
+        names = quote(hf.rstrip("!") or None), quote(gguf.rstrip("!") or None)
         return row(quote(role), *names, rows, cols, hf.endswith("!"))
 
     def edges_of(self, words, signature, limit, where):
@@ -89,7 +89,7 @@ class Circuit:
         return *match.groups(), table
 
     def bindings(self, node, signature, where):
-        """Slots of a node: weight = ROLE [bias = SWITCH] for the usual pair, else slot = ROLE."""
+        """Slots of a node: slot = ROLE [if SWITCH]; bias = SWITCH: the bias of the weight."""
         slots = []
         main = None
         for slot, optional in signature["weights"]:
@@ -102,9 +102,10 @@ class Circuit:
                     fail(where, f"weight slot {slot} is not bound")
                 slots.append(("MTR_NONE", False, self.out.expr(None, where)))
                 continue
-            index = self.find("weight", value, where)
+            role, _, when = value.partition(" if ")
+            index = self.find("weight", role, where)
             main = index if main is None else main
-            slots.append((index, False, self.out.expr(None, where)))
+            slots.append((index, False, self.out.expr(when or None, where)))
         while slots and slots[-1][0] == "MTR_NONE":
             slots.pop()
         return slots

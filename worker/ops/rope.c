@@ -13,6 +13,7 @@ bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_op *op, stru
         .table = mtr_op_out(c, l, 0),
         .pairs = c->plan->constants[l->constant].count,
         .scale = (float)mtr_launch_real(l, MTR_P_ROPE_SCALE, 1),
+        .factors = mtr_op_weight(c, l, 0),
     };
     return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
 }

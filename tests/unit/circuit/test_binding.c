@@ -136,12 +136,29 @@ START_TEST(a_bare_config_declares_formats)
 }
 END_TEST
 
+/* Llama 3.1's rotary scaling in GGUF: bound to the table's launch, no parameter. */
+START_TEST(rotary_factors_are_bound)
+{
+    model_start(&m);
+    with_tensor("rope_freqs.weight", "[\"f32\",32]");
+    const struct mtr_plan *p = good_plan(&m);
+    const struct mtr_launch *rotary = &p->lists[0].launches[1];
+    ck_assert_str_eq(rotary->point->function, "rotary");
+    ck_assert_uint_eq(rotary->weight_count, 1);
+    ck_assert_str_eq(p->weights[rotary->weights[0]].name, "rope_freqs.weight");
+    ck_assert_uint_eq(p->parameters, 134515008);
+    with_tensor("rope_freqs.weight", "[\"f32\",31]");
+    refused(&m, MTR_INVALID, "tensor rope_freqs.weight is f32 [31], but [32] is expected");
+}
+END_TEST
+
 MTR_CHECK_MAIN("circuit/binding")
 {
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, names_of_gguf);
     tcase_add_test(tc, missing_tensors_are_named);
     tcase_add_test(tc, misshaped_tensors_are_named);
+    tcase_add_test(tc, rotary_factors_are_bound);
     tcase_add_test(tc, plain_vectors_are_converted);
     tcase_add_test(tc, scales_stand_beside_their_matrix);
     tcase_add_test(tc, a_bare_config_declares_formats);

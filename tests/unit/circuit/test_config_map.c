@@ -225,8 +225,10 @@ START_TEST(presence_of_tensors_decides_switches)
         &m, MTR_STR("{\"output.weight\":[\"f16\",2,2],\"blk.0.attn_q.bias\":[\"f32\",2]}"), 30);
     s = read_good();
     ck_assert(value(&s, "tied") == 0 && value(&s, "qkv_bias") == 1 && value(&s, "o_bias") == 0);
+    ck_assert(value(&s, "factors") == 0);
     model_tensors(&m, MTR_STR("{\"rope_freqs.weight\":[\"f32\",32]}"), 30);
-    refused(&m, MTR_UNSUPPORTED, "rope_freqs.weight");
+    s = read_good();
+    ck_assert(value(&s, "factors") == 1);
 }
 END_TEST
 
