@@ -128,6 +128,16 @@ static bool summarize(struct findings *f, const struct mtr_plan *plan,
     return fits;
 }
 
+/* Some publishers store the head of a model beside the embedding that it is tied to. The settings
+ * say that it is tied; the second copy is not read. */
+static bool second_head(const struct mtr_plan *plan, struct mtr_str name)
+{
+    bool tied = false;
+    for (uint32_t i = 0; i < plan->weight_count; i++)
+        tied |= plan->weights[i].tied;
+    return tied && matches(name, "*lm_head.weight");
+}
+
 bool mtr_preflight(const struct mtr_plan *plan, const struct mtr_checkpoint *ck,
                    struct mtr_buf *report, struct mtr_error *err)
 {
@@ -146,7 +156,8 @@ bool mtr_preflight(const struct mtr_plan *plan, const struct mtr_checkpoint *ck,
             found(&f, MISSING, mtr_str(w->name), "%s", "");
     }
     for (uint32_t i = 0; i < ck->tensor_count; i++)
-        if (!bound[i] && !mtr_preflight_ignored(ck->tensors[i].name))
+        if (!bound[i] && !mtr_preflight_ignored(ck->tensors[i].name) &&
+            !second_head(plan, ck->tensors[i].name))
             found(&f, EXTRA, ck->tensors[i].name, "%s", "");
     free(bound);
     return summarize(&f, plan, ck, err);

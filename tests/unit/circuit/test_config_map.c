@@ -232,6 +232,34 @@ START_TEST(presence_of_tensors_decides_switches)
 }
 END_TEST
 
+/* Qwen2 has biases in any file; one without them is broken. */
+START_TEST(a_qwen2_file_needs_its_biases)
+{
+    static const char *const keys[] = {"block_count",
+                                       "context_length",
+                                       "embedding_length",
+                                       "feed_forward_length",
+                                       "attention.head_count",
+                                       "attention.head_count_kv",
+                                       "attention.layer_norm_rms_epsilon",
+                                       "vocab_size"};
+    model_free(&m);
+    model_smollm2_gguf(&m);
+    const struct mtr_json *llama = m.source.config;
+    m.source.config = parse(&m, MTR_STR("{\"general.architecture\":\"qwen2\"}"));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct mtr_json *v =
+            mtr_json_get(llama, mtr_arena_printf(&m.arena, "llama.%s", keys[i]));
+        model_set(&m, mtr_arena_printf(&m.arena, "qwen2.%s", keys[i]),
+                  mtr_arena_str(&m.arena, v->text).ptr);
+    }
+    struct mtr_settings s = read_good();
+    ck_assert_str_eq(s.map->name, "qwen2");
+    ck_assert(value(&s, "rope_interleaved") == 0 && value(&s, "qkv_bias") == 1);
+    refused(&m, MTR_NOT_FOUND, "tensor blk.0.attn_q.bias is missing");
+}
+END_TEST
+
 START_TEST(vocabulary_of_a_gguf_file)
 {
     model_free(&m);
@@ -305,6 +333,7 @@ MTR_CHECK_MAIN("circuit/config_map")
     tcase_add_test(tc, absurd_numbers_are_refused);
     tcase_add_test(tc, contradictions_are_refused);
     tcase_add_test(tc, presence_of_tensors_decides_switches);
+    tcase_add_test(tc, a_qwen2_file_needs_its_biases);
     tcase_add_test(tc, vocabulary_of_a_gguf_file);
     tcase_add_test(tc, both_spellings_give_one_plan);
     tcase_add_test(tc, any_mutation_is_read_or_refused);

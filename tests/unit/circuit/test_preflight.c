@@ -48,6 +48,22 @@ START_TEST(fits)
 }
 END_TEST
 
+START_TEST(a_tied_head_may_be_stored_too)
+{
+    static const struct mtr_plan untied = {
+        .circuit = "llama", .weight_count = 1, .weights = weights};
+    struct mtr_tensor t[] = {
+        tensor("embed", MTR_Q4_1, 2, 8, 32, 0), tensor("lm_head.weight", MTR_BF16, 2, 8, 32, 0),
+        tensor("norm", MTR_F32, 1, 32, 0, 0), tensor("conv", MTR_BF16, 3, 6, 1, 4),
+        tensor("qkv", MTR_BF16, 2, 8, 32, 0)};
+    ck_assert_msg(check(t, 5, NULL), "%s", err.message);
+    struct mtr_checkpoint ck = {.path = "m", .tensors = t, .tensor_count = 2};
+    ck.by_name = mtr_listing_sort(&arena, t, 2);
+    ck_assert(!mtr_preflight(&untied, &ck, NULL, &err));
+    ck_assert_msg(strstr(err.message, "1 extra (lm_head.weight)"), "%s", err.message);
+}
+END_TEST
+
 START_TEST(does_not_fit)
 {
     struct mtr_buf report = {0};
@@ -112,6 +128,7 @@ MTR_CHECK_MAIN("circuit/preflight")
 {
     mtr_arena_init(&arena, 0);
     tcase_add_test(tc, fits);
+    tcase_add_test(tc, a_tied_head_may_be_stored_too);
     tcase_add_test(tc, does_not_fit);
     tcase_add_test(tc, many_extra);
     tcase_add_test(tc, patterns);
