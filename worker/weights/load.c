@@ -21,6 +21,7 @@
 
 #define CHUNK_BYTES    ((uint64_t)8 << 20) /* produced at a time, about */
 #define STAGES         2
+#define HUGE_SHARE     2   /* mapped weights get huge pages when they take no more of free memory */
 #define REPACK_THREADS 256 /* of a block, on classes that have such */
 
 struct loading {
@@ -28,7 +29,8 @@ struct loading {
     const struct mtr_weights_options *o;
     const struct mtr_backend_ops *ops;
     struct mtr_placement placement;
-    bool host; /* device addresses are the host's */
+    bool host;           /* device addresses are the host's */
+    uint64_t free_bytes; /* of the device, before */
     void *scratch;
     void *stage[STAGES];
     struct mtr_event *staged[STAGES]; /* recorded behind the upload of that buffer */
@@ -37,12 +39,13 @@ struct loading {
     uint64_t done_bytes, total_bytes;
 };
 
-static bool class_is_host(struct mtr_backend *b, bool *host, struct mtr_error *err)
+static bool ask_device(struct loading *l, struct mtr_error *err)
 {
     struct mtr_device_info info = {0};
-    if (!b->ops->info(b, &info, err))
+    if (!l->ops->info(l->o->backend, &info, err))
         return false;
-    *host = strcmp(info.hardware, "host") == 0;
+    l->host = strcmp(info.hardware, "host") == 0;
+    l->free_bytes = info.memory_free_bytes;
     return true;
 }
 
@@ -220,11 +223,13 @@ static void start_readahead(struct loading *l)
                 continue;
             listed[i] = true;
             stretches[count++] =
-                (struct mtr_stretch){l->placement.places[i].src, l->placement.places[i].bytes};
+                (struct mtr_stretch){l->placement.places[i].src, l->placement.places[i].bytes,
+                                     l->placement.places[i].file};
         }
     }
     if (count)
-        l->w->readahead = mtr_readahead_start(stretches, count);
+        l->w->readahead = mtr_readahead_start(
+            stretches, count, l->placement.mapped_bytes <= l->free_bytes / HUGE_SHARE);
     free(listed);
     free(stretches);
 }
@@ -234,8 +239,7 @@ static bool load(struct loading *l, struct mtr_error *err)
     struct mtr_weights *w = l->w;
     const struct mtr_plan *plan = l->o->plan;
     const struct mtr_checkpoint *ck = l->o->dummy ? NULL : l->o->checkpoint;
-    if ((ck && !mtr_preflight(plan, ck, NULL, err)) ||
-        !class_is_host(l->o->backend, &l->host, err) ||
+    if ((ck && !mtr_preflight(plan, ck, NULL, err)) || !ask_device(l, err) ||
         !mtr_place_weights(&w->arena, plan, ck, l->host, &l->placement, err))
         return false;
     w->mapped_bytes = l->placement.mapped_bytes;

@@ -90,6 +90,7 @@ static bool find_source(const struct mtr_plan_weight *w, const struct mtr_checkp
     p->src_bytes = w->rows * row_bytes;
     if (from > t->bytes || p->src_bytes > t->bytes - from)
         return mtr_fail(err, MTR_INVALID, "weight %s has fewer rows than the plan binds", w->name);
+    p->file = t->file;
     p->src = (const uint8_t *)mtr_checkpoint_data(ck, t) + from;
     return true;
 }

@@ -26,6 +26,7 @@ struct mtr_place {
     enum mtr_place_kind kind;
     uint32_t shared; /* SHARED: the earlier weight */
     const void *src; /* its first row in the file; NULL for dummies */
+    uint32_t file;   /* of the checkpoint */
     uint64_t src_bytes;
     bool readable;      /* a kernel can read it where it stands in the file */
     const char *repack; /* function of module "repack", or NULL */
