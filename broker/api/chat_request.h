@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What a client asks for, in one shape for all protocols.
+ *
+ * A protocol file turns an HTTP body into this; everything behind it (templates, tokenizer,
+ * scheduler, parsers) knows only this. All memory is in `arena`, which belongs to the request.
+ */
+#ifndef MTR_API_CHAT_REQUEST_H
+#define MTR_API_CHAT_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/arena.h"
+#include "common/base/json.h"
+#include "common/wire/step.h"
+
+#define MTR_MAX_CHOICES      128 /* n */
+#define MTR_MAX_STOPS        16
+#define MTR_MAX_STOP_BYTES   512
+#define MTR_MAX_STOP_IDS     64
+#define MTR_MAX_TOP_LOGPROBS 20
+#define MTR_MAX_BIAS         1024
+
+enum mtr_prompt_kind {
+    MTR_PROMPT_CHAT, /* messages through the chat template */
+    MTR_PROMPT_TEXT, /* one text, as it is */
+    MTR_PROMPT_IDS,  /* token ids */
+};
+
+struct mtr_prompt {
+    enum mtr_prompt_kind kind;
+    struct mtr_str text;  /* TEXT */
+    const uint32_t *ids;  /* IDS [id_count] */
+    uint32_t id_count;
+};
+
+struct mtr_chat_request {
+    struct mtr_arena *arena;
+    struct mtr_str model; /* as the client said it, maybe empty */
+
+    /* The prompt. Chat requests have one; completions may have several. */
+    uint32_t prompt_count;
+    const struct mtr_prompt *prompts;        /* [prompt_count] */
+    const struct mtr_json *messages;         /* CHAT: array, contents flattened to strings */
+    const struct mtr_json *tools;            /* CHAT: array, or NULL */
+    const struct mtr_json *template_kwargs;  /* CHAT: object, or NULL */
+    bool continue_final_message;             /* CHAT: the last message is a beginning to go on from */
+
+    /* Limits; 0 for max_tokens: as many as fit. */
+    uint32_t max_tokens;
+    uint32_t min_tokens;
+    uint32_t choices; /* n, at least 1, for each prompt */
+    uint32_t best_of; /* = choices: others are refused */
+    uint64_t timeout_ms; /* 0: the server's */
+
+    struct mtr_sampling sampling; /* seed, output_start and logprobs are set later */
+    bool has_temperature, has_top_p, has_top_k, has_min_p, has_top_n_sigma; /* else model defaults */
+    bool has_repetition_penalty;
+    bool has_seed;
+    uint64_t seed;
+    bool logprobs;
+    uint32_t top_logprobs;
+
+    uint32_t stop_count;
+    struct mtr_str stops[MTR_MAX_STOPS];
+    uint32_t stop_id_count;
+    uint32_t stop_ids[MTR_MAX_STOP_IDS];
+    bool ignore_eos;
+    bool include_stop;       /* keep the matched stop string in the text */
+    bool echo;               /* completions: the prompt comes first in the answer */
+    bool skip_special; /* drop special tokens from the text */
+
+    bool stream;
+    bool include_usage;
+};
+
+void mtr_chat_request_init(struct mtr_chat_request *r, struct mtr_arena *arena);
+
+#endif

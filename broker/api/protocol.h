@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A protocol: how a body becomes a request, and events become an answer.
+ *
+ * Each protocol file defines one constant of this type. Pure: no sockets, clocks or threads; what
+ * depends on them (ids, time) stands in struct mtr_answer_head.
+ *
+ * An encoder is made for one answer, in the request's arena, and appends to a buffer. A streamed
+ * answer appends complete frames at each call; an unstreamed one appends everything in end(). The
+ * caller sends what was appended and clears the buffer.
+ */
+#ifndef MTR_API_PROTOCOL_H
+#define MTR_API_PROTOCOL_H
+
+#include "broker/api/chat_request.h"
+#include "broker/api/out_event.h"
+#include "common/base/buf.h"
+
+struct mtr_answer_head {
+    struct mtr_str id;    /* unique part: "a1b2..." ; the protocol adds its prefix */
+    struct mtr_str model; /* the served name */
+    int64_t created;      /* seconds since 1970 */
+};
+
+struct mtr_encoder;
+
+struct mtr_encoder_ops {
+    void (*begin)(struct mtr_encoder *e, struct mtr_buf *out);
+    void (*event)(struct mtr_encoder *e, const struct mtr_out_event *event, struct mtr_buf *out);
+    void (*end)(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out);
+};
+
+/* Concrete encoders begin with this. */
+struct mtr_encoder {
+    const struct mtr_encoder_ops *ops;
+    const struct mtr_chat_request *request;
+    struct mtr_answer_head head;
+    struct mtr_arena *arena;
+    bool failed; /* memory ran out: the answer can't be completed */
+};
+
+struct mtr_protocol {
+    const char *name; /* "chat", for logs and metrics */
+    bool (*parse)(struct mtr_chat_request *r, const struct mtr_json *body, struct mtr_error *err);
+    struct mtr_encoder *(*encoder)(const struct mtr_chat_request *r,
+                                   const struct mtr_answer_head *head);
+    /* The protocol's error body, and what an error looks like when a stream has begun. */
+    void (*error)(const struct mtr_error *err, struct mtr_buf *out);
+    void (*stream_error)(const struct mtr_error *err, struct mtr_buf *out);
+};
+
+extern const struct mtr_protocol mtr_openai_chat;
+extern const struct mtr_protocol mtr_openai_completions;
+
+/* HTTP status of an error, and whether a client should try again. */
+int mtr_http_status(const struct mtr_error *err);
+
+#endif
