@@ -50,8 +50,9 @@ struct mtr_chat_request {
     /* Limits; 0 for max_tokens: as many as fit. */
     uint32_t max_tokens;
     uint32_t min_tokens;
-    uint32_t choices; /* n, at least 1, for each prompt */
-    uint32_t best_of; /* = choices: others are refused */
+    bool no_tokens;      /* max_tokens was given as 0: only score the prompt */
+    uint32_t choices;    /* n, at least 1, for each prompt */
+    uint32_t best_of;    /* = choices: others are refused */
     uint64_t timeout_ms; /* 0: the server's */
 
     struct mtr_sampling sampling; /* seed, output_start and logprobs are set later */

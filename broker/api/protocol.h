@@ -28,6 +28,7 @@ struct mtr_encoder_ops {
     void (*begin)(struct mtr_encoder *e, struct mtr_buf *out);
     void (*event)(struct mtr_encoder *e, const struct mtr_out_event *event, struct mtr_buf *out);
     void (*end)(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out);
+    void (*release)(struct mtr_encoder *e); /* frees what is not in the arena; always called once */
 };
 
 /* Concrete encoders begin with this. */
@@ -49,8 +50,8 @@ struct mtr_protocol {
     void (*stream_error)(const struct mtr_error *err, struct mtr_buf *out);
 };
 
-extern const struct mtr_protocol mtr_openai_chat;
-extern const struct mtr_protocol mtr_openai_completions;
+const struct mtr_protocol *mtr_openai_chat(void);
+const struct mtr_protocol *mtr_openai_completions(void);
 
 /* HTTP status of an error, and whether a client should try again. */
 int mtr_http_status(const struct mtr_error *err);
