@@ -30,8 +30,8 @@ enum mtr_prompt_kind {
 
 struct mtr_prompt {
     enum mtr_prompt_kind kind;
-    struct mtr_str text;  /* TEXT */
-    const uint32_t *ids;  /* IDS [id_count] */
+    struct mtr_str text; /* TEXT */
+    const uint32_t *ids; /* IDS [id_count] */
     uint32_t id_count;
 };
 
@@ -41,11 +41,11 @@ struct mtr_chat_request {
 
     /* The prompt. Chat requests have one; completions may have several. */
     uint32_t prompt_count;
-    const struct mtr_prompt *prompts;        /* [prompt_count] */
-    const struct mtr_json *messages;         /* CHAT: array, contents flattened to strings */
-    const struct mtr_json *tools;            /* CHAT: array, or NULL */
-    const struct mtr_json *template_kwargs;  /* CHAT: object, or NULL */
-    bool continue_final_message;             /* CHAT: the last message is a beginning to go on from */
+    const struct mtr_prompt *prompts;       /* [prompt_count] */
+    const struct mtr_json *messages;        /* CHAT: array, contents flattened to strings */
+    const struct mtr_json *tools;           /* CHAT: array, or NULL */
+    const struct mtr_json *template_kwargs; /* CHAT: object, or NULL */
+    bool continue_final_message; /* CHAT: the last message is a beginning to go on from */
 
     /* Limits; 0 for max_tokens: as many as fit. */
     uint32_t max_tokens;
@@ -56,7 +56,8 @@ struct mtr_chat_request {
     uint64_t timeout_ms; /* 0: the server's */
 
     struct mtr_sampling sampling; /* seed, output_start and logprobs are set later */
-    bool has_temperature, has_top_p, has_top_k, has_min_p, has_top_n_sigma; /* else model defaults */
+    bool has_temperature, has_top_p, has_top_k, has_min_p,
+        has_top_n_sigma; /* else model defaults */
     bool has_repetition_penalty;
     bool has_seed;
     uint64_t seed;
@@ -68,8 +69,8 @@ struct mtr_chat_request {
     uint32_t stop_id_count;
     uint32_t stop_ids[MTR_MAX_STOP_IDS];
     bool ignore_eos;
-    bool include_stop;       /* keep the matched stop string in the text */
-    bool echo;               /* completions: the prompt comes first in the answer */
+    bool include_stop; /* keep the matched stop string in the text */
+    bool echo;         /* completions: the prompt comes first in the answer */
     bool skip_special; /* drop special tokens from the text */
 
     bool stream;

@@ -403,9 +403,8 @@ static bool is_neutral(struct mtr_arena *scratch, const struct mtr_json *v, cons
     return same;
 }
 
-static const struct mtr_field *find_field(const struct mtr_field *const *tables,
-                                          size_t table_count, const size_t *counts,
-                                          struct mtr_str name)
+static const struct mtr_field *find_field(const struct mtr_field *const *tables, size_t table_count,
+                                          const size_t *counts, struct mtr_str name)
 {
     for (size_t t = 0; t < table_count; t++)
         for (size_t i = 0; i < counts[t]; i++)

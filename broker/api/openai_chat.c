@@ -2,9 +2,9 @@
 /*
  * POST /v1/chat/completions.
  *
- * Streamed and unstreamed answers come from the same events: the streaming encoder writes a chunk an
- * event, the other collects each choice's text and log-probabilities and writes one object at the
- * end.
+ * Streamed and unstreamed answers come from the same events: the streaming encoder writes a chunk
+ * an event, the other collects each choice's text and log-probabilities and writes one object at
+ * the end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +14,14 @@
 
 #define MAX_MESSAGES 65536
 
-/* ---- Request ---------------------------------------------------------------------------------- */
+/* ---- Request ----------------------------------------------------------------------------------
+ */
 
 /* Roles that chat templates know; "developer" is what newer clients call "system". */
 static const char *template_role(struct mtr_str role)
 {
-    static const char *const roles[] = {"system", "user", "assistant", "tool", "developer",
-                                        "function"};
+    static const char *const roles[] = {"system", "user",      "assistant",
+                                        "tool",   "developer", "function"};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (mtr_str_is(role, roles[i]))
             return strcmp(roles[i], "developer") == 0 ? "system" : roles[i];
@@ -40,8 +41,7 @@ static bool flatten_parts(struct mtr_chat_request *r, const struct mtr_json *par
         if (!mtr_str_is(type->text, "text"))
             return mtr_fail_field(err, MTR_UNSUPPORTED, field,
                                   "%s[%u] is of type '%.*s'; this model takes text only", field, i,
-                                  (int)(type->text.len < 40 ? type->text.len : 40),
-                                  type->text.ptr);
+                                  (int)(type->text.len < 40 ? type->text.len : 40), type->text.ptr);
         if (!text || text->kind != MTR_JSON_STRING)
             return mtr_fail_field(err, MTR_INVALID, field, "%s[%u].text must be a string", field,
                                   i);
@@ -188,8 +188,8 @@ static bool f_response_format(struct mtr_chat_request *r, const struct mtr_json 
 static bool f_modalities(struct mtr_chat_request *r, const struct mtr_json *v,
                          struct mtr_error *err)
 {
-    bool text = v->kind == MTR_JSON_ARRAY && v->count == 1 &&
-                v->items[0].kind == MTR_JSON_STRING && mtr_str_is(v->items[0].text, "text");
+    bool text = v->kind == MTR_JSON_ARRAY && v->count == 1 && v->items[0].kind == MTR_JSON_STRING &&
+                mtr_str_is(v->items[0].text, "text");
     return text || mtr_fail_field(err, MTR_UNSUPPORTED, "modalities",
                                   "'modalities' can only be [\"text\"]");
 }
@@ -249,7 +249,8 @@ static bool parse_chat(struct mtr_chat_request *r, const struct mtr_json *body,
     return true;
 }
 
-/* ---- Answer ----------------------------------------------------------------------------------- */
+/* ---- Answer -----------------------------------------------------------------------------------
+ */
 
 struct chat_choice {
     struct mtr_buf text;
@@ -257,12 +258,12 @@ struct chat_choice {
     enum mtr_finish finish;
 };
 
-struct chat_encoder {
-    struct mtr_encoder base;
+struct chat_answer {
+    struct mtr_answer base;
     struct chat_choice *choices; /* [request->choices] */
 };
 
-static void put_head(struct mtr_json_writer *w, const struct mtr_encoder *e, const char *object)
+static void put_head(struct mtr_json_writer *w, const struct mtr_answer *e, const char *object)
 {
     mtr_json_key(w, "id");
     char id[80];
@@ -324,7 +325,7 @@ static void put_finish(struct mtr_json_writer *w, enum mtr_finish finish)
 }
 
 /* One chunk: role with the first one, then a piece of content or the finish reason. */
-static void put_chunk(struct mtr_encoder *e, const struct mtr_out_event *ev, bool role,
+static void put_chunk(struct mtr_answer *e, const struct mtr_out_event *ev, bool role,
                       struct mtr_buf *out)
 {
     struct mtr_json_writer w = mtr_json_writer(out);
@@ -370,7 +371,7 @@ static void put_chunk(struct mtr_encoder *e, const struct mtr_out_event *ev, boo
     mtr_openai_frame_end(out);
 }
 
-static void stream_begin(struct mtr_encoder *e, struct mtr_buf *out)
+static void stream_begin(struct mtr_answer *e, struct mtr_buf *out)
 {
     for (uint32_t c = 0; c < e->request->choices; c++) {
         struct mtr_out_event first = {.kind = MTR_EVENT_TEXT, .choice = c};
@@ -378,8 +379,7 @@ static void stream_begin(struct mtr_encoder *e, struct mtr_buf *out)
     }
 }
 
-static void stream_event(struct mtr_encoder *e, const struct mtr_out_event *ev,
-                         struct mtr_buf *out)
+static void stream_event(struct mtr_answer *e, const struct mtr_out_event *ev, struct mtr_buf *out)
 {
     if (ev->kind == MTR_EVENT_ERROR)
         mtr_openai_stream_error(ev->error, out);
@@ -387,7 +387,7 @@ static void stream_event(struct mtr_encoder *e, const struct mtr_out_event *ev,
         put_chunk(e, ev, false, out);
 }
 
-static void stream_end(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out)
+static void stream_end(struct mtr_answer *e, const struct mtr_usage *usage, struct mtr_buf *out)
 {
     if (e->request->include_usage) {
         struct mtr_json_writer w = mtr_json_writer(out);
@@ -405,13 +405,13 @@ static void stream_end(struct mtr_encoder *e, const struct mtr_usage *usage, str
     mtr_buf_puts(out, "data: [DONE]\n\n");
 }
 
-static void whole_begin(struct mtr_encoder *e, struct mtr_buf *out)
+static void whole_begin(struct mtr_answer *e, struct mtr_buf *out)
 {
 }
 
-static void whole_event(struct mtr_encoder *e, const struct mtr_out_event *ev, struct mtr_buf *out)
+static void whole_event(struct mtr_answer *e, const struct mtr_out_event *ev, struct mtr_buf *out)
 {
-    struct chat_choice *c = &((struct chat_encoder *)e)->choices[ev->choice];
+    struct chat_choice *c = &((struct chat_answer *)e)->choices[ev->choice];
     if (ev->kind == MTR_EVENT_TEXT)
         e->failed |= !mtr_buf_str(&c->text, ev->text);
     if (ev->kind == MTR_EVENT_FINISH)
@@ -426,9 +426,9 @@ static void whole_event(struct mtr_encoder *e, const struct mtr_out_event *ev, s
     }
 }
 
-static void put_whole_choice(struct mtr_json_writer *w, struct mtr_encoder *e, uint32_t index)
+static void put_whole_choice(struct mtr_json_writer *w, struct mtr_answer *e, uint32_t index)
 {
-    struct chat_choice *c = &((struct chat_encoder *)e)->choices[index];
+    struct chat_choice *c = &((struct chat_answer *)e)->choices[index];
     mtr_json_begin_object(w);
     mtr_json_key(w, "index");
     mtr_json_put_u64(w, index);
@@ -457,7 +457,7 @@ static void put_whole_choice(struct mtr_json_writer *w, struct mtr_encoder *e, u
     mtr_json_end_object(w);
 }
 
-static void whole_end(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out)
+static void whole_end(struct mtr_answer *e, const struct mtr_usage *usage, struct mtr_buf *out)
 {
     struct mtr_json_writer w = mtr_json_writer(out);
     mtr_json_begin_object(&w);
@@ -472,35 +472,37 @@ static void whole_end(struct mtr_encoder *e, const struct mtr_usage *usage, stru
     mtr_json_end_object(&w);
 }
 
-static void release(struct mtr_encoder *e)
+static void release(struct mtr_answer *e)
 {
-    struct chat_encoder *chat = (struct chat_encoder *)e;
+    struct chat_answer *chat = (struct chat_answer *)e;
     for (uint32_t i = 0; i < e->request->choices; i++) {
         mtr_buf_free(&chat->choices[i].text);
         mtr_buf_free(&chat->choices[i].logprobs);
     }
 }
 
-static const struct mtr_encoder_ops stream_ops = {stream_begin, stream_event, stream_end, release};
-static const struct mtr_encoder_ops whole_ops = {whole_begin, whole_event, whole_end, release};
+static const struct mtr_answer_ops stream_ops = {stream_begin, stream_event, stream_end, release};
+static const struct mtr_answer_ops whole_ops = {whole_begin, whole_event, whole_end, release};
 
-static struct mtr_encoder *chat_encoder(const struct mtr_chat_request *r,
-                                        const struct mtr_answer_head *head)
+static struct mtr_answer *chat_answer(const struct mtr_chat_request *r,
+                                      const struct mtr_answer_head *head)
 {
-    struct chat_encoder *e = mtr_arena_calloc(r->arena, 1, sizeof *e);
+    struct chat_answer *e = mtr_arena_calloc(r->arena, 1, sizeof *e);
     if (!e)
         return NULL;
     e->choices = mtr_arena_calloc(r->arena, r->choices, sizeof *e->choices);
     if (!e->choices)
         return NULL;
-    e->base = (struct mtr_encoder){
-        .ops = r->stream ? &stream_ops : &whole_ops, .request = r, .head = *head, .arena = r->arena};
+    e->base = (struct mtr_answer){.ops = r->stream ? &stream_ops : &whole_ops,
+                                  .request = r,
+                                  .head = *head,
+                                  .arena = r->arena};
     return &e->base;
 }
 
 const struct mtr_protocol *mtr_openai_chat(void)
 {
-    static const struct mtr_protocol protocol = {"chat", parse_chat, chat_encoder,
-                                                 mtr_openai_error, mtr_openai_stream_error};
+    static const struct mtr_protocol protocol = {"chat", parse_chat, chat_answer, mtr_openai_error,
+                                                 mtr_openai_stream_error};
     return &protocol;
 }

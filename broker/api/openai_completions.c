@@ -12,7 +12,8 @@
 
 #define MAX_PROMPTS 256
 
-/* ---- Request ---------------------------------------------------------------------------------- */
+/* ---- Request ----------------------------------------------------------------------------------
+ */
 
 static bool read_ids(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_prompt *out,
                      struct mtr_error *err)
@@ -23,8 +24,8 @@ static bool read_ids(struct mtr_chat_request *r, const struct mtr_json *v, struc
     for (uint32_t i = 0; i < v->count; i++) {
         const struct mtr_json *id = &v->items[i];
         if (id->kind != MTR_JSON_INT || id->big || id->integer < 0 || id->integer > INT32_MAX)
-            return mtr_fail_field(err, MTR_INVALID, "prompt",
-                                  "entry %u of 'prompt' is no token id", i);
+            return mtr_fail_field(err, MTR_INVALID, "prompt", "entry %u of 'prompt' is no token id",
+                                  i);
         ids[i] = (uint32_t)id->integer;
     }
     *out = (struct mtr_prompt){.kind = MTR_PROMPT_IDS, .ids = ids, .id_count = v->count};
@@ -138,7 +139,8 @@ static bool parse_completions(struct mtr_chat_request *r, const struct mtr_json 
     return true;
 }
 
-/* ---- Answer ----------------------------------------------------------------------------------- */
+/* ---- Answer -----------------------------------------------------------------------------------
+ */
 
 /* The four parallel arrays of this protocol's logprobs, as comma-separated JSON. */
 struct columns {
@@ -151,8 +153,8 @@ struct completion_choice {
     enum mtr_finish finish;
 };
 
-struct completion_encoder {
-    struct mtr_encoder base;
+struct completion_answer {
+    struct mtr_answer base;
     uint32_t count;
     struct completion_choice *choices; /* [count] */
 };
@@ -227,7 +229,7 @@ static void free_columns(struct columns *c)
     mtr_buf_free(&c->offsets);
 }
 
-static void put_head(struct mtr_json_writer *w, const struct mtr_encoder *e)
+static void put_head(struct mtr_json_writer *w, const struct mtr_answer *e)
 {
     char id[80];
     snprintf(id, sizeof id, "cmpl-%.*s", MTR_STR_ARG(e->head.id));
@@ -260,12 +262,11 @@ static void put_choice(struct mtr_json_writer *w, uint32_t index, struct mtr_str
     mtr_json_end_object(w);
 }
 
-static void stream_begin(struct mtr_encoder *e, struct mtr_buf *out)
+static void stream_begin(struct mtr_answer *e, struct mtr_buf *out)
 {
 }
 
-static void stream_event(struct mtr_encoder *e, const struct mtr_out_event *ev,
-                         struct mtr_buf *out)
+static void stream_event(struct mtr_answer *e, const struct mtr_out_event *ev, struct mtr_buf *out)
 {
     if (ev->kind == MTR_EVENT_ERROR) {
         mtr_openai_stream_error(ev->error, out);
@@ -292,7 +293,7 @@ static void stream_event(struct mtr_encoder *e, const struct mtr_out_event *ev,
     free_columns(&columns);
 }
 
-static void stream_end(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out)
+static void stream_end(struct mtr_answer *e, const struct mtr_usage *usage, struct mtr_buf *out)
 {
     if (e->request->include_usage) {
         struct mtr_json_writer w = mtr_json_writer(out);
@@ -310,13 +311,13 @@ static void stream_end(struct mtr_encoder *e, const struct mtr_usage *usage, str
     mtr_buf_puts(out, "data: [DONE]\n\n");
 }
 
-static void whole_begin(struct mtr_encoder *e, struct mtr_buf *out)
+static void whole_begin(struct mtr_answer *e, struct mtr_buf *out)
 {
 }
 
-static void whole_event(struct mtr_encoder *e, const struct mtr_out_event *ev, struct mtr_buf *out)
+static void whole_event(struct mtr_answer *e, const struct mtr_out_event *ev, struct mtr_buf *out)
 {
-    struct completion_choice *c = &((struct completion_encoder *)e)->choices[ev->choice];
+    struct completion_choice *c = &((struct completion_answer *)e)->choices[ev->choice];
     if (ev->kind == MTR_EVENT_TEXT || ev->kind == MTR_EVENT_REASONING)
         e->failed |= !mtr_buf_str(&c->text, ev->text);
     if (ev->kind == MTR_EVENT_FINISH)
@@ -325,9 +326,9 @@ static void whole_event(struct mtr_encoder *e, const struct mtr_out_event *ev, s
         add_columns(&c->columns, ev);
 }
 
-static void whole_end(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out)
+static void whole_end(struct mtr_answer *e, const struct mtr_usage *usage, struct mtr_buf *out)
 {
-    struct completion_encoder *all = (struct completion_encoder *)e;
+    struct completion_answer *all = (struct completion_answer *)e;
     struct mtr_json_writer w = mtr_json_writer(out);
     mtr_json_begin_object(&w);
     put_head(&w, e);
@@ -343,37 +344,39 @@ static void whole_end(struct mtr_encoder *e, const struct mtr_usage *usage, stru
     mtr_json_end_object(&w);
 }
 
-static void release(struct mtr_encoder *e)
+static void release(struct mtr_answer *e)
 {
-    struct completion_encoder *all = (struct completion_encoder *)e;
+    struct completion_answer *all = (struct completion_answer *)e;
     for (uint32_t i = 0; i < all->count; i++) {
         mtr_buf_free(&all->choices[i].text);
         free_columns(&all->choices[i].columns);
     }
 }
 
-static const struct mtr_encoder_ops stream_ops = {stream_begin, stream_event, stream_end, release};
-static const struct mtr_encoder_ops whole_ops = {whole_begin, whole_event, whole_end, release};
+static const struct mtr_answer_ops stream_ops = {stream_begin, stream_event, stream_end, release};
+static const struct mtr_answer_ops whole_ops = {whole_begin, whole_event, whole_end, release};
 
-static struct mtr_encoder *completions_encoder(const struct mtr_chat_request *r,
-                                               const struct mtr_answer_head *head)
+static struct mtr_answer *completions_answer(const struct mtr_chat_request *r,
+                                             const struct mtr_answer_head *head)
 {
-    struct completion_encoder *e = mtr_arena_calloc(r->arena, 1, sizeof *e);
+    struct completion_answer *e = mtr_arena_calloc(r->arena, 1, sizeof *e);
     if (!e)
         return NULL;
     e->count = r->prompt_count * r->choices;
     e->choices = mtr_arena_calloc(r->arena, e->count, sizeof *e->choices);
     if (!e->choices)
         return NULL;
-    e->base = (struct mtr_encoder){
-        .ops = r->stream ? &stream_ops : &whole_ops, .request = r, .head = *head, .arena = r->arena};
+    e->base = (struct mtr_answer){.ops = r->stream ? &stream_ops : &whole_ops,
+                                  .request = r,
+                                  .head = *head,
+                                  .arena = r->arena};
     return &e->base;
 }
 
 const struct mtr_protocol *mtr_openai_completions(void)
 {
     static const struct mtr_protocol protocol = {"completions", parse_completions,
-                                                 completions_encoder, mtr_openai_error,
+                                                 completions_answer, mtr_openai_error,
                                                  mtr_openai_stream_error};
     return &protocol;
 }

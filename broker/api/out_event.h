@@ -5,8 +5,8 @@
  * parse/ makes events from tokens; a protocol's encoder turns them into bytes. Strings are valid
  * UTF-8 and live until the call that delivers the event returns.
  *
- * Order, for each choice: any number of TEXT, REASONING and TOOL_* events, then one FINISH. An ERROR
- * ends the whole answer. Streaming and not streaming see the same events.
+ * Order, for each choice: any number of TEXT, REASONING and TOOL_* events, then one FINISH. An
+ * ERROR ends the whole answer. Streaming and not streaming see the same events.
  */
 #ifndef MTR_API_OUT_EVENT_H
 #define MTR_API_OUT_EVENT_H
@@ -45,8 +45,8 @@ struct mtr_event_token {
         uint32_t id;
         struct mtr_str bytes;
         float logprob;
-    } *top; /* [top_count] best first */
-    bool unscored; /* the first token of an echoed prompt has no log-probability */
+    } * top;              /* [top_count] best first */
+    bool unscored;        /* the first token of an echoed prompt has no log-probability */
     uint32_t text_offset; /* in bytes of the whole answer's text */
 };
 
@@ -62,12 +62,13 @@ struct mtr_out_event {
     uint32_t choice;
     struct mtr_str text; /* TEXT, REASONING, TOOL_ARGUMENTS */
     uint32_t token_count;
-    const struct mtr_event_token *tokens; /* [token_count] that the text comes from, with logprobs */
-    uint32_t tool;            /* TOOL_*: index of the call in this choice */
-    struct mtr_str tool_id;   /* TOOL_BEGIN */
-    struct mtr_str tool_name; /* TOOL_BEGIN */
-    enum mtr_finish finish;   /* FINISH */
-    struct mtr_str stop;      /* FINISH: the stop string that matched, or {NULL, 0} */
+    const struct mtr_event_token
+        *tokens;                   /* [token_count] that the text comes from, with logprobs */
+    uint32_t tool;                 /* TOOL_*: index of the call in this choice */
+    struct mtr_str tool_id;        /* TOOL_BEGIN */
+    struct mtr_str tool_name;      /* TOOL_BEGIN */
+    enum mtr_finish finish;        /* FINISH */
+    struct mtr_str stop;           /* FINISH: the stop string that matched, or {NULL, 0} */
     const struct mtr_error *error; /* ERROR */
 };
 

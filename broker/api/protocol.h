@@ -5,9 +5,9 @@
  * Each protocol file defines one constant of this type. Pure: no sockets, clocks or threads; what
  * depends on them (ids, time) stands in struct mtr_answer_head.
  *
- * An encoder is made for one answer, in the request's arena, and appends to a buffer. A streamed
- * answer appends complete frames at each call; an unstreamed one appends everything in end(). The
- * caller sends what was appended and clears the buffer.
+ * An answer writer is made for one request, in the request's arena, and appends to a buffer. A
+ * streamed answer appends complete frames at each call; an unstreamed one appends everything in
+ * end(). The caller sends what was appended and clears the buffer.
  */
 #ifndef MTR_API_PROTOCOL_H
 #define MTR_API_PROTOCOL_H
@@ -22,18 +22,18 @@ struct mtr_answer_head {
     int64_t created;      /* seconds since 1970 */
 };
 
-struct mtr_encoder;
+struct mtr_answer;
 
-struct mtr_encoder_ops {
-    void (*begin)(struct mtr_encoder *e, struct mtr_buf *out);
-    void (*event)(struct mtr_encoder *e, const struct mtr_out_event *event, struct mtr_buf *out);
-    void (*end)(struct mtr_encoder *e, const struct mtr_usage *usage, struct mtr_buf *out);
-    void (*release)(struct mtr_encoder *e); /* frees what is not in the arena; always called once */
+struct mtr_answer_ops {
+    void (*begin)(struct mtr_answer *e, struct mtr_buf *out);
+    void (*event)(struct mtr_answer *e, const struct mtr_out_event *event, struct mtr_buf *out);
+    void (*end)(struct mtr_answer *e, const struct mtr_usage *usage, struct mtr_buf *out);
+    void (*release)(struct mtr_answer *e); /* frees what is not in the arena; always called once */
 };
 
-/* Concrete encoders begin with this. */
-struct mtr_encoder {
-    const struct mtr_encoder_ops *ops;
+/* Concrete answers begin with this. */
+struct mtr_answer {
+    const struct mtr_answer_ops *ops;
     const struct mtr_chat_request *request;
     struct mtr_answer_head head;
     struct mtr_arena *arena;
@@ -43,8 +43,8 @@ struct mtr_encoder {
 struct mtr_protocol {
     const char *name; /* "chat", for logs and metrics */
     bool (*parse)(struct mtr_chat_request *r, const struct mtr_json *body, struct mtr_error *err);
-    struct mtr_encoder *(*encoder)(const struct mtr_chat_request *r,
-                                   const struct mtr_answer_head *head);
+    struct mtr_answer *(*answer)(const struct mtr_chat_request *r,
+                                 const struct mtr_answer_head *head);
     /* The protocol's error body, and what an error looks like when a stream has begun. */
     void (*error)(const struct mtr_error *err, struct mtr_buf *out);
     void (*stream_error)(const struct mtr_error *err, struct mtr_buf *out);
