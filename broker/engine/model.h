@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the broker knows of a model: its checkpoint's texts, tokenizer, template, plan.
+ * Immutable once loaded; shared by all threads.
+ */
+#ifndef MTR_ENGINE_MODEL_H
+#define MTR_ENGINE_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/text/tokenizer.h"
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/base/json.h"
+#include "common/circuit/plan.h"
+
+struct mtr_template;
+struct mtr_checkpoint;
+
+struct mtr_model_options {
+    const char *model;     /* path or hub id */
+    const char *cache_dir; /* or NULL */
+    const char *name;      /* served name; NULL: the checkpoint's */
+    const char *hardware;  /* kernel class the workers run */
+    const char *precision;
+    const char *cache_format;
+    uint32_t block_tokens;
+    struct mtr_plan_limits limits; /* max_sequence_tokens 0: the model's context */
+    const char *template_file;     /* overrides the checkpoint's, or NULL */
+};
+
+/* Defaults that the checkpoint recommends; absent ones are the neutral values. */
+struct mtr_model_defaults {
+    float temperature, top_p, min_p, repetition_penalty;
+    uint32_t top_k;
+};
+
+struct mtr_model {
+    struct mtr_arena arena;
+    struct mtr_checkpoint *checkpoint;
+    struct mtr_str name;
+    struct mtr_tokenizer *tokenizer;
+    const struct mtr_template *chat_template;  /* NULL: none; chat requests are refused */
+    const struct mtr_json *template_variables; /* bos_token, eos_token, ... */
+    const struct mtr_plan *plan;
+    struct mtr_model_defaults defaults;
+    uint32_t stop_count;
+    const uint32_t *stop_ids; /* [stop_count] end of generation */
+    uint32_t max_sequence_tokens;
+    int64_t created; /* seconds since 1970 */
+};
+
+struct mtr_model *mtr_model_load(const struct mtr_model_options *options, struct mtr_error *err);
+void mtr_model_free(struct mtr_model *m);
+
+#endif
