@@ -21,6 +21,7 @@
 
 #include "broker/api/chat_request.h"
 #include "broker/api/out_event.h"
+#include "broker/engine/inbox.h"
 #include "broker/engine/model.h"
 #include "broker/engine/pool.h"
 #include "broker/telemetry/metrics.h"
@@ -51,20 +52,22 @@ struct mtr_job_event {
     const struct mtr_error *error;             /* ERROR */
 };
 
-/* What one step said to one client, allocated in its own arena. The client frees it. */
+/* What one step said to one client, in its own arena. The client takes it from its inbox and frees
+ * it. */
 struct mtr_delivery {
-    struct mtr_delivery *next; /* for the client's use */
+    struct mtr_message message; /* kind MTR_MESSAGE_DELIVERY */
     struct mtr_arena arena;
-    uint32_t count, cap;
+    uint32_t count;
+    size_t cap;
     struct mtr_job_event *events; /* [count] */
 };
 
 void mtr_delivery_free(struct mtr_delivery *d);
 
-/* An HTTP thread. deliver() is called from engine threads and must only hand the delivery over. */
+/* An HTTP thread. */
 struct mtr_client {
-    void (*deliver)(struct mtr_client *client, struct mtr_delivery *delivery);
-    struct mtr_delivery *pending; /* the scheduler thread's: what this step has for it so far */
+    struct mtr_inbox *inbox;      /* where deliveries are posted */
+    struct mtr_delivery *pending; /* the scheduler thread's: what this round has for it so far */
 };
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */

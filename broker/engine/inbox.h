@@ -15,9 +15,18 @@
 
 #include "common/base/error.h"
 
+enum mtr_message_kind {
+    MTR_MESSAGE_DELIVERY, /* to an HTTP thread: struct mtr_delivery */
+    MTR_MESSAGE_TASK,     /* to an HTTP thread: a text task that it submitted is done */
+    MTR_MESSAGE_STOP,     /* to any thread: end your loop */
+    MTR_MESSAGE_JOB,      /* to the scheduler thread: a job whose tokens are ready */
+    MTR_MESSAGE_CANCEL,   /* to the scheduler thread */
+    MTR_MESSAGE_CALL,     /* to the scheduler thread: run a function there */
+};
+
 struct mtr_message {
     struct mtr_message *next;
-    int kind; /* the owner's enum */
+    enum mtr_message_kind kind;
 };
 
 struct mtr_inbox {
