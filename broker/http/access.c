@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "common/base/clock.h"
+#include "common/base/buf.h"
 #include "common/base/file.h"
 #include "common/base/hash.h"
 

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * One generation over HTTP, from the body to the last byte.
+ *
+ * An exchange has two lives: the client's (the h2o request) and the engine's (the job). It is freed
+ * when both are over. When the client goes away first, the job is cancelled; when the job ends
+ * first, the answer is sent and the request disposes of itself.
+ *
+ * What the answer writer appends to `out` is sent when the socket took the bytes before it; so a
+ * slow reader makes its own buffer grow, up to a limit, and nothing else, and a busy thread sends
+ * several tokens' frames in one write.
+ */
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "broker/http/internal.h"
+#include "broker/parse/output.h"
+#include "common/base/clock.h"
+
+#define MAX_PENDING_BYTES                                                                          \
+    (16u << 20) /* unsent bytes of a stream before its reader counts as gone */
+#define ARENA_LIMIT_BYTES (1ull << 30)
+
+struct mtr_exchange {
+    struct mtr_job job;
+    struct mtr_http_thread *thread;
+    struct mtr_exchange *previous, *next, *next_dirty;
+    bool is_dirty;
+
+    h2o_generator_t generator;
+    h2o_req_t *req; /* NULL once the client's life is over */
+    uint32_t access_key;
+    char id[MTR_REQUEST_ID_BYTES];
+    uint64_t arrived_ns, first_ns, last_ns;
+
+    struct mtr_arena arena;
+    struct mtr_chat_request request;
+    const struct mtr_protocol *protocol;
+    struct mtr_answer *answer;  /* NULL until the job started */
+    struct mtr_output *outputs; /* [choice_count] */
+    uint32_t choice_count, open_choices;
+    struct mtr_usage usage;
+
+    struct mtr_buf out, sending;
+    int status;
+    uint32_t retry_s;
+    bool head_sent;  /* status and headers are out */
+    bool in_flight;  /* h2o has `sending` */
+    bool ended;      /* everything is in out */
+    bool final_sent; /* h2o has the last bytes */
+    bool done;       /* the job's life is over */
+    bool client_gone;
+};
+
+/* ---- Life -------------------------------------------------------------------------------------
+ */
+
+/* Lets h2o tell when a request's memory goes. */
+struct request_link {
+    struct mtr_exchange *x;
+};
+
+static void exchange_free(struct mtr_exchange *x)
+{
+    struct mtr_http_thread *t = x->thread;
+    if (x->previous)
+        x->previous->next = x->next;
+    else
+        t->exchanges = x->next;
+    if (x->next)
+        x->next->previous = x->previous;
+    if (x->is_dirty) {
+        struct mtr_exchange **p = &t->dirty;
+        while (*p != x)
+            p = &(*p)->next_dirty;
+        *p = x->next_dirty;
+    }
+    mtr_gauge_add(mtr_engine_metrics(t->http->engine), MTR_G_REQUESTS_ACTIVE, -1);
+    if (x->answer)
+        x->answer->ops->release(x->answer);
+    for (uint32_t i = 0; x->outputs && i < x->choice_count; i++)
+        mtr_output_free(&x->outputs[i]);
+    mtr_buf_free(&x->out);
+    mtr_buf_free(&x->sending);
+    mtr_arena_free(&x->arena);
+    free(x);
+}
+
+static void on_request_dispose(void *p)
+{
+    struct mtr_exchange *x = ((struct request_link *)p)->x;
+    x->req = NULL;
+    if (x->done) {
+        exchange_free(x);
+        return;
+    }
+    x->client_gone = !x->final_sent;
+    mtr_engine_cancel(x->thread->http->engine, &x->job);
+}
+
+static void mark_dirty(struct mtr_exchange *x)
+{
+    if (x->is_dirty)
+        return;
+    x->is_dirty = true;
+    x->next_dirty = x->thread->dirty;
+    x->thread->dirty = x;
+}
+
+/* ---- Sending ----------------------------------------------------------------------------------
+ */
+
+static void start_response(struct mtr_exchange *x)
+{
+    h2o_req_t *req = x->req;
+    bool stream = x->request.stream && x->status == 200;
+    req->res.status = x->status;
+    req->res.reason = mtr_status_reason(x->status);
+    mtr_add_header(req, "content-type",
+                   stream ? MTR_STR("text/event-stream; charset=utf-8")
+                          : MTR_STR("application/json"));
+    mtr_add_header(req, "x-request-id", mtr_str(x->id));
+    if (stream)
+        mtr_add_header(req, "cache-control", MTR_STR("no-cache"));
+    else
+        req->res.content_length = x->out.len;
+    if (x->retry_s) {
+        char text[16];
+        snprintf(text, sizeof text, "%u", x->retry_s);
+        mtr_add_header(req, "retry-after", mtr_str(text));
+    }
+    h2o_start_response(req, &x->generator);
+    x->head_sent = true;
+}
+
+static void flush(struct mtr_exchange *x)
+{
+    if (!x->req || x->in_flight || x->final_sent)
+        return;
+    bool whole = !x->request.stream || x->status != 200;
+    if (!x->ended && (whole || x->out.len == 0))
+        return;
+    if (!x->head_sent)
+        start_response(x);
+    struct mtr_buf empty = x->sending;
+    x->sending = x->out;
+    x->out = empty;
+    mtr_buf_clear(&x->out);
+    h2o_iovec_t bytes = h2o_iovec_init(x->sending.data, x->sending.len);
+    x->in_flight = true;
+    x->final_sent = x->ended;
+    h2o_send(x->req, &bytes, bytes.len ? 1 : 0,
+             x->ended ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+}
+
+static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
+{
+    struct mtr_exchange *x = H2O_STRUCT_FROM_MEMBER(struct mtr_exchange, generator, generator);
+    x->in_flight = false;
+    flush(x);
+}
+
+static void on_stop(h2o_generator_t *generator, h2o_req_t *req)
+{
+    struct mtr_exchange *x = H2O_STRUCT_FROM_MEMBER(struct mtr_exchange, generator, generator);
+    x->client_gone = true;
+    mtr_engine_cancel(x->thread->http->engine, &x->job);
+}
+
+/* The whole answer is an error, or, once a stream has begun, ends with one. */
+static void end_with_error(struct mtr_exchange *x, const struct mtr_error *error)
+{
+    if (x->ended)
+        return;
+    if (x->answer && x->request.stream) {
+        x->protocol->stream_error(error, &x->out);
+    } else {
+        mtr_buf_clear(&x->out);
+        x->status = mtr_http_status(error);
+        x->protocol->error(error, &x->out);
+    }
+    x->ended = true;
+    mark_dirty(x);
+}
+
+static void out_of_memory(struct mtr_exchange *x)
+{
+    struct mtr_error error = {0};
+    mtr_fail(&error, MTR_NO_MEMORY, "out of memory while answering");
+    end_with_error(x, &error);
+    mtr_engine_cancel(x->thread->http->engine, &x->job);
+}
+
+/* Ends a request whose client does not read or is gone, so that h2o lets go of it. */
+static void abandon(struct mtr_exchange *x)
+{
+    mtr_engine_cancel(x->thread->http->engine, &x->job);
+    x->client_gone = true;
+    if (!x->req || x->final_sent)
+        return;
+    mtr_buf_clear(&x->out);
+    x->ended = true;
+    if (!x->head_sent) {
+        x->status = 499;
+        flush(x);
+    } else if (!x->in_flight) {
+        x->final_sent = true;
+        h2o_send(x->req, NULL, 0, H2O_SEND_STATE_ERROR);
+    }
+}
+
+/* ---- Events -----------------------------------------------------------------------------------
+ */
+
+static void on_output(void *context, const struct mtr_out_event *event)
+{
+    struct mtr_exchange *x = context;
+    x->answer->ops->event(x->answer, event, &x->out);
+}
+
+static void answer_end(struct mtr_exchange *x)
+{
+    struct mtr_http *http = x->thread->http;
+    x->answer->ops->end(x->answer, &x->usage, &x->out);
+    x->ended = true;
+    uint64_t now = mtr_now_ns(&http->clock);
+    mtr_observe(mtr_engine_metrics(http->engine), MTR_H_REQUEST, now - x->arrived_ns);
+    mtr_access_charge(http->access, x->access_key,
+                      (uint64_t)x->usage.prompt_tokens + x->usage.completion_tokens, now);
+    mtr_info(http->log,
+             "%s %s: %u prompt tokens (%u cached), %u generated, first after %.1f ms, "
+             "%.1f ms in all",
+             x->protocol->name, x->id, x->usage.prompt_tokens, x->usage.cached_tokens,
+             x->usage.completion_tokens,
+             x->first_ns ? (double)(x->first_ns - x->arrived_ns) / 1e6 : 0.0,
+             (double)(now - x->arrived_ns) / 1e6);
+}
+
+static void close_choice(struct mtr_exchange *x)
+{
+    if (--x->open_choices == 0 && !x->ended)
+        answer_end(x);
+}
+
+static void on_started(struct mtr_exchange *x)
+{
+    struct mtr_http *http = x->thread->http;
+    const struct mtr_model *model = mtr_engine_model(http->engine);
+    struct mtr_answer_head head = {mtr_str(x->id), model->name, mtr_wall_seconds()};
+    x->choice_count = x->request.prompt_count * x->request.choices;
+    x->open_choices = x->choice_count;
+    x->outputs = mtr_arena_calloc(&x->arena, x->choice_count, sizeof *x->outputs);
+    x->answer = x->protocol->answer(&x->request, &head);
+    if (!x->outputs || !x->answer) {
+        x->choice_count = 0;
+        out_of_memory(x);
+        return;
+    }
+    for (uint32_t c = 0; c < x->choice_count; c++)
+        mtr_output_init(&x->outputs[c], &x->request, model->tokenizer, c);
+    x->usage.prompt_tokens = x->job.prompt_tokens;
+    x->answer->ops->begin(x->answer, &x->out);
+}
+
+static void count_token(struct mtr_exchange *x)
+{
+    struct mtr_http *http = x->thread->http;
+    struct mtr_metrics *m = mtr_engine_metrics(http->engine);
+    uint64_t now = mtr_now_ns(&http->clock);
+    if (!x->first_ns) {
+        x->first_ns = now;
+        mtr_observe(m, MTR_H_FIRST_TOKEN, now - x->arrived_ns);
+    } else {
+        mtr_observe(m, MTR_H_TOKEN_GAP, now - x->last_ns);
+    }
+    x->last_ns = now;
+    x->usage.completion_tokens++;
+    mtr_count(m, MTR_C_GENERATION_TOKENS, 1);
+}
+
+static void on_token(struct mtr_exchange *x, const struct mtr_job_event *ev)
+{
+    struct mtr_output *o = &x->outputs[ev->choice];
+    struct mtr_output_token token = {ev->token, ev->logprobs != NULL, ev->prompt, ev->logprobs};
+    if (o->stopped)
+        return;
+    if (!ev->prompt)
+        count_token(x);
+    if (!mtr_output_push(o, &token, on_output, x, NULL)) {
+        out_of_memory(x);
+    } else if (o->stopped) {
+        mtr_engine_stop_choice(x->thread->http->engine, &x->job, ev->choice);
+        close_choice(x);
+    }
+}
+
+static void on_finish(struct mtr_exchange *x, const struct mtr_job_event *ev)
+{
+    struct mtr_output *o = &x->outputs[ev->choice];
+    x->usage.cached_tokens += ev->cached_tokens;
+    if (o->stopped)
+        return;
+    if (!mtr_output_finish(o, ev->finish, on_output, x, NULL))
+        out_of_memory(x);
+    else
+        close_choice(x);
+}
+
+static void on_job_event(struct mtr_exchange *x, const struct mtr_job_event *ev)
+{
+    if (ev->kind == MTR_JOB_DONE) {
+        x->done = true;
+        if (!x->req)
+            exchange_free(x);
+        return;
+    }
+    if (x->ended || x->client_gone)
+        return;
+    switch (ev->kind) {
+    case MTR_JOB_STARTED:
+        on_started(x);
+        break;
+    case MTR_JOB_TOKEN:
+        on_token(x, ev);
+        break;
+    case MTR_JOB_FINISH:
+        on_finish(x, ev);
+        break;
+    case MTR_JOB_ERROR:
+        x->retry_s = ev->retry_s;
+        end_with_error(x, ev->error);
+        break;
+    case MTR_JOB_DONE:
+        break;
+    }
+    if (x->out.failed || (x->answer && x->answer->failed))
+        out_of_memory(x);
+    mark_dirty(x);
+}
+
+void mtr_exchange_deliver(struct mtr_http_thread *t, struct mtr_delivery *d)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        on_job_event(H2O_STRUCT_FROM_MEMBER(struct mtr_exchange, job, d->events[i].job),
+                     &d->events[i]);
+    mtr_delivery_free(d);
+}
+
+void mtr_exchange_flush_all(struct mtr_http_thread *t)
+{
+    while (t->dirty) {
+        struct mtr_exchange *x = t->dirty;
+        t->dirty = x->next_dirty;
+        x->is_dirty = false;
+        if (x->in_flight && x->out.len > MAX_PENDING_BYTES)
+            abandon(x);
+        else
+            flush(x);
+    }
+}
+
+/* ---- Clients that go away ---------------------------------------------------------------------
+ */
+
+/* HTTP/1 does not read while it answers, so a closed connection is seen by looking. */
+static bool is_closed(h2o_req_t *req)
+{
+    if (req->version >= 0x200 || !req->conn->callbacks->get_socket)
+        return false;
+    h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
+    int fd = sock ? h2o_socket_get_fd(sock) : -1;
+    char byte;
+    return fd >= 0 && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+void mtr_exchange_watch(struct mtr_http_thread *t)
+{
+    struct mtr_exchange *next;
+    for (struct mtr_exchange *x = t->exchanges; x; x = next) {
+        next = x->next;
+        if (x->req && !x->final_sent && !x->in_flight && is_closed(x->req))
+            abandon(x);
+    }
+}
+
+/* ---- Start ------------------------------------------------------------------------------------
+ */
+
+static bool check_model(struct mtr_exchange *x, struct mtr_error *err)
+{
+    struct mtr_http *http = x->thread->http;
+    struct mtr_str served = mtr_engine_model(http->engine)->name;
+    if (!http->options.strict_model || mtr_str_equal(x->request.model, served))
+        return true;
+    return mtr_fail_field(err, MTR_NOT_FOUND, "model",
+                          "the model '%.*s' is not served here; '%.*s' is",
+                          (int)(x->request.model.len < 120 ? x->request.model.len : 120),
+                          x->request.model.ptr ? x->request.model.ptr : "", MTR_STR_ARG(served));
+}
+
+/* The body is copied: the request may go away while a text thread reads it. */
+static bool read_body(struct mtr_exchange *x, struct mtr_error *err)
+{
+    struct mtr_str text = {x->req->entity.base, x->req->entity.len};
+    if (text.len == 0)
+        return mtr_fail(err, MTR_INVALID, "the body is empty; it must be a JSON object");
+    text = mtr_arena_str(&x->arena, text);
+    if (!text.ptr)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the body");
+    const struct mtr_json *body = mtr_json_parse(&x->arena, text, MTR_JSON_STRICT, err);
+    if (!body)
+        return mtr_error_prefix(err, "the body is not valid JSON");
+    return x->protocol->parse(&x->request, body, err) && check_model(x, err);
+}
+
+void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
+                        const struct mtr_protocol *protocol, uint32_t access_key)
+{
+    struct mtr_error error = {0};
+    struct mtr_exchange *x = calloc(1, sizeof *x);
+    if (!x) {
+        mtr_fail(&error, MTR_NO_MEMORY, "out of memory");
+        mtr_respond_error(req, &error, 0);
+        return;
+    }
+    x->thread = t;
+    x->req = req;
+    x->protocol = protocol;
+    x->access_key = access_key;
+    x->status = 200;
+    x->arrived_ns = mtr_now_ns(&t->http->clock);
+    x->generator = (h2o_generator_t){on_proceed, on_stop};
+    mtr_request_id(t, x->id);
+    mtr_arena_init(&x->arena, ARENA_LIMIT_BYTES);
+    mtr_chat_request_init(&x->request, &x->arena);
+    x->next = t->exchanges;
+    if (x->next)
+        x->next->previous = x;
+    t->exchanges = x;
+    mtr_gauge_add(mtr_engine_metrics(t->http->engine), MTR_G_REQUESTS_ACTIVE, 1);
+    struct request_link *link = h2o_mem_alloc_shared(&req->pool, sizeof *link, on_request_dispose);
+    link->x = x;
+
+    if (!read_body(x, &error)) {
+        x->done = true; /* the engine never hears of it */
+        mtr_count(mtr_engine_metrics(t->http->engine), MTR_C_REQUESTS_REFUSED, 1);
+        end_with_error(x, &error);
+        mtr_exchange_flush_all(t);
+        return;
+    }
+    x->job.client = &t->client;
+    x->job.request = &x->request;
+    x->job.name = x->id;
+    x->job.arrived_ns = x->arrived_ns;
+    mtr_engine_submit(t->http->engine, &x->job);
+}

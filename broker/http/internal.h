@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the files of this room share: the thread, answering a request, routes.
+ */
+#ifndef MTR_HTTP_INTERNAL_H
+#define MTR_HTTP_INTERNAL_H
+
+#include <h2o.h>
+#include <pthread.h>
+
+#include "broker/api/protocol.h"
+#include "broker/http/server.h"
+
+struct mtr_exchange;
+
+struct mtr_http_thread {
+    h2o_context_t ctx; /* first: a request's context is its thread */
+    struct mtr_http *http;
+    h2o_accept_ctx_t accept;
+    h2o_socket_t *listener; /* NULL once draining */
+    h2o_socket_t *inbox_socket;
+    struct mtr_inbox inbox;
+    struct mtr_client client;
+    h2o_timeout_t watch; /* looks for clients that are gone */
+    h2o_timeout_entry_t watch_entry;
+    struct mtr_exchange *exchanges; /* all of this thread, doubly linked */
+    struct mtr_exchange *dirty;     /* those that have something to send */
+    uint64_t request_count;
+    bool stopping;
+    pthread_t thread;
+};
+
+struct mtr_http {
+    struct mtr_http_options options;
+    struct mtr_engine *engine;
+    struct mtr_access *access;
+    struct mtr_log *log;
+    struct mtr_clock clock;
+    h2o_globalconf_t config;
+    uint64_t id_seed; /* request ids: unique a process and thread */
+    uint16_t port;
+    uint32_t thread_count;
+    struct mtr_http_thread *threads; /* [thread_count] */
+};
+
+static inline struct mtr_http_thread *mtr_thread_of(h2o_req_t *req)
+{
+    return (struct mtr_http_thread *)req->conn->ctx;
+}
+
+/* "f00d...": unique, 24 characters and a NUL. */
+#define MTR_REQUEST_ID_BYTES 25
+void mtr_request_id(struct mtr_http_thread *t, char out[MTR_REQUEST_ID_BYTES]);
+
+/* ---- Answering at once ------------------------------------------------------------------------
+ */
+
+const char *mtr_status_reason(int status);
+void mtr_add_header(h2o_req_t *req, const char *name, struct mtr_str value);
+
+/* The body is copied. retry_s adds Retry-After when not 0. */
+void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mtr_str body);
+void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t retry_s);
+
+/* ---- Routes -----------------------------------------------------------------------------------
+ */
+
+/* Finds and calls the handler of a request, or answers 404 or 405. */
+void mtr_route(struct mtr_http_thread *t, h2o_req_t *req);
+
+/* Starts a generation (exchange.c). */
+void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
+                        const struct mtr_protocol *protocol, uint32_t access_key);
+void mtr_exchange_deliver(struct mtr_http_thread *t, struct mtr_delivery *d);
+void mtr_exchange_flush_all(struct mtr_http_thread *t);
+void mtr_exchange_watch(struct mtr_http_thread *t); /* finds clients that are gone */
+
+/* Pages (pages.c): each answers the request at once or through a text task. */
+void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_tokenize(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+void mtr_page_task_done(struct mtr_message *m);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The HTTP server: listeners, threads, routes. The only code that knows h2o.
+ *
+ * Each thread has one h2o loop; a connection stays on its thread. A request is either answered at
+ * once (pages.c), after a text task (tokenize), or becomes an exchange (exchange.c) that lives
+ * until the engine has answered.
+ */
+#ifndef MTR_HTTP_SERVER_H
+#define MTR_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/engine/engine.h"
+#include "broker/http/access.h"
+#include "common/base/log.h"
+
+struct mtr_http;
+
+struct mtr_http_options {
+    const char *bind; /* address to listen on; loopback unless the operator says otherwise */
+    uint16_t port;    /* 0: any free one, see mtr_http_port */
+    int listen_fd;    /* a socket that systemd opened, or -1 */
+    uint32_t threads;
+    size_t max_body_bytes;
+    bool strict_model;    /* requests that name another model get 404 */
+    bool protect_helpers; /* tokenize and detokenize need a key too */
+};
+
+struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct mtr_engine *engine,
+                                struct mtr_access *access, struct mtr_log *log,
+                                struct mtr_error *err);
+
+uint16_t mtr_http_port(const struct mtr_http *h);
+
+/* Accepts no new connection from now on and closes idle ones; running exchanges go on. */
+void mtr_http_drain(struct mtr_http *h);
+
+/* Ends the threads. Exchanges that still run are cut; call when the engine is idle. */
+void mtr_http_stop(struct mtr_http *h);
+
+#endif
