@@ -79,13 +79,13 @@ void mtr_openai_stream_error(const struct mtr_error *err, struct mtr_buf *out)
     mtr_buf_puts(out, "data: [DONE]\n\n");
 }
 
-const char *mtr_openai_finish(enum mtr_finish finish)
+const char *mtr_openai_end(enum mtr_end finish)
 {
     static const char *const names[] = {
-        [MTR_FINISH_NONE] = NULL,
-        [MTR_FINISH_STOP] = "stop",
-        [MTR_FINISH_LENGTH] = "length",
-        [MTR_FINISH_TOOLS] = "tool_calls",
+        [MTR_END_NONE] = NULL,
+        [MTR_END_STOP] = "stop",
+        [MTR_END_LENGTH] = "length",
+        [MTR_END_TOOLS] = "tool_calls",
     };
     return names[finish];
 }

@@ -14,7 +14,7 @@ void mtr_openai_error(const struct mtr_error *err, struct mtr_buf *out);
 void mtr_openai_stream_error(const struct mtr_error *err, struct mtr_buf *out);
 
 /* "stop", "length", "tool_calls", or NULL while running. */
-const char *mtr_openai_finish(enum mtr_finish finish);
+const char *mtr_openai_end(enum mtr_end finish);
 
 /* The value of "usage". */
 void mtr_openai_usage(struct mtr_json_writer *w, const struct mtr_usage *usage);

@@ -255,7 +255,7 @@ static bool parse_chat(struct mtr_chat_request *r, const struct mtr_json *body,
 struct chat_choice {
     struct mtr_buf text;
     struct mtr_buf logprobs; /* entries, comma separated */
-    enum mtr_finish finish;
+    enum mtr_end finish;
 };
 
 struct chat_answer {
@@ -315,13 +315,13 @@ static void put_logprob_entries(struct mtr_json_writer *w, const struct mtr_out_
     }
 }
 
-static void put_finish(struct mtr_json_writer *w, enum mtr_finish finish)
+static void put_finish(struct mtr_json_writer *w, enum mtr_end finish)
 {
     mtr_json_key(w, "finish_reason");
-    if (finish == MTR_FINISH_NONE)
+    if (finish == MTR_END_NONE)
         mtr_json_put_null(w);
     else
-        mtr_json_put_cstr(w, mtr_openai_finish(finish));
+        mtr_json_put_cstr(w, mtr_openai_end(finish));
 }
 
 /* One chunk: role with the first one, then a piece of content or the finish reason. */
@@ -360,7 +360,7 @@ static void put_chunk(struct mtr_answer *e, const struct mtr_out_event *ev, bool
     } else {
         mtr_json_put_null(&w);
     }
-    put_finish(&w, !role && ev->kind == MTR_EVENT_FINISH ? ev->finish : MTR_FINISH_NONE);
+    put_finish(&w, !role && ev->kind == MTR_EVENT_FINISH ? ev->finish : MTR_END_NONE);
     mtr_json_end_object(&w);
     mtr_json_end_array(&w);
     if (e->request->include_usage) {

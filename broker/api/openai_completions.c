@@ -150,7 +150,7 @@ struct columns {
 struct completion_choice {
     struct mtr_buf text;
     struct columns columns;
-    enum mtr_finish finish;
+    enum mtr_end finish;
 };
 
 struct completion_answer {
@@ -246,7 +246,7 @@ static void put_head(struct mtr_json_writer *w, const struct mtr_answer *e)
 }
 
 static void put_choice(struct mtr_json_writer *w, uint32_t index, struct mtr_str text,
-                       bool logprobs, struct columns *columns, enum mtr_finish finish)
+                       bool logprobs, struct columns *columns, enum mtr_end finish)
 {
     mtr_json_begin_object(w);
     mtr_json_key(w, "index");
@@ -255,10 +255,10 @@ static void put_choice(struct mtr_json_writer *w, uint32_t index, struct mtr_str
     mtr_json_put_str(w, text);
     put_logprobs(w, logprobs, columns);
     mtr_json_key(w, "finish_reason");
-    if (finish == MTR_FINISH_NONE)
+    if (finish == MTR_END_NONE)
         mtr_json_put_null(w);
     else
-        mtr_json_put_cstr(w, mtr_openai_finish(finish));
+        mtr_json_put_cstr(w, mtr_openai_end(finish));
     mtr_json_end_object(w);
 }
 

@@ -28,11 +28,11 @@ enum mtr_event_kind {
     MTR_EVENT_ERROR,
 };
 
-enum mtr_finish {
-    MTR_FINISH_NONE,
-    MTR_FINISH_STOP,   /* end of sequence, a stop id or a stop string */
-    MTR_FINISH_LENGTH, /* max_tokens or the context is full */
-    MTR_FINISH_TOOLS,
+enum mtr_end {
+    MTR_END_NONE,
+    MTR_END_STOP,   /* end of sequence, a stop id or a stop string */
+    MTR_END_LENGTH, /* max_tokens or the context is full */
+    MTR_END_TOOLS,
 };
 
 /* One token of the text, for logprobs; bytes may be a part of a character. */
@@ -67,7 +67,7 @@ struct mtr_out_event {
     uint32_t tool;                 /* TOOL_*: index of the call in this choice */
     struct mtr_str tool_id;        /* TOOL_BEGIN */
     struct mtr_str tool_name;      /* TOOL_BEGIN */
-    enum mtr_finish finish;        /* FINISH */
+    enum mtr_end finish;        /* FINISH */
     struct mtr_str stop;           /* FINISH: the stop string that matched, or {NULL, 0} */
     const struct mtr_error *error; /* ERROR */
 };

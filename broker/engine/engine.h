@@ -47,9 +47,10 @@ struct mtr_job_event {
     uint32_t token;                            /* TOKEN */
     const struct mtr_token_logprobs *logprobs; /* TOKEN: or NULL; lives as long as the delivery */
     bool prompt;                               /* TOKEN: an echoed prompt token */
-    enum mtr_finish finish;                    /* FINISH */
+    enum mtr_end finish;                       /* FINISH */
     uint32_t cached_tokens;                    /* FINISH: of the choice's prompt */
     const struct mtr_error *error;             /* ERROR */
+    uint32_t retry_s;                          /* ERROR: when to try again, or 0 */
 };
 
 /* What one step said to one client, in its own arena. The client takes it from its inbox and frees

@@ -18,6 +18,7 @@
 enum mtr_message_kind {
     MTR_MESSAGE_DELIVERY, /* to an HTTP thread: struct mtr_delivery */
     MTR_MESSAGE_TASK,     /* to an HTTP thread: a text task that it submitted is done */
+    MTR_MESSAGE_DRAIN,    /* to an HTTP thread: accept no more */
     MTR_MESSAGE_STOP,     /* to any thread: end your loop */
     MTR_MESSAGE_JOB,      /* to the scheduler thread: a job whose tokens are ready */
     MTR_MESSAGE_CANCEL,   /* to the scheduler thread */

@@ -10,6 +10,7 @@
 
 #include "broker/api/protocol.h"
 #include "broker/http/server.h"
+#include "common/base/clock.h"
 
 struct mtr_exchange;
 

@@ -113,7 +113,7 @@ static void emit_text(struct mtr_output *o, size_t len, mtr_emit emit, void *con
     mtr_arena_reset(&o->arena);
 }
 
-static void emit_finish(struct mtr_output *o, enum mtr_finish finish, struct mtr_str stop,
+static void emit_finish(struct mtr_output *o, enum mtr_end finish, struct mtr_str stop,
                         mtr_emit emit, void *context)
 {
     struct mtr_out_event ev = {
@@ -128,7 +128,7 @@ static void settle(struct mtr_output *o, mtr_emit emit, void *context)
     size_t at = find_stop(o, &stop);
     if (at != SIZE_MAX) {
         emit_text(o, at + (o->request->include_stop ? stop.len : 0), emit, context);
-        emit_finish(o, MTR_FINISH_STOP, stop, emit, context);
+        emit_finish(o, MTR_END_STOP, stop, emit, context);
         o->stopped = true;
         return;
     }
@@ -157,7 +157,7 @@ bool mtr_output_push(struct mtr_output *o, const struct mtr_output_token *token,
     return true;
 }
 
-bool mtr_output_finish(struct mtr_output *o, enum mtr_finish finish, mtr_emit emit, void *context,
+bool mtr_output_finish(struct mtr_output *o, enum mtr_end finish, mtr_emit emit, void *context,
                        struct mtr_error *err)
 {
     if (o->stopped)

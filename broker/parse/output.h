@@ -51,7 +51,7 @@ bool mtr_output_push(struct mtr_output *o, const struct mtr_output_token *token,
                      void *context, struct mtr_error *err);
 
 /* The end by any other reason: emits what is held, then FINISH. */
-bool mtr_output_finish(struct mtr_output *o, enum mtr_finish finish, mtr_emit emit, void *context,
+bool mtr_output_finish(struct mtr_output *o, enum mtr_end finish, mtr_emit emit, void *context,
                        struct mtr_error *err);
 
 #endif
