@@ -47,7 +47,7 @@ struct mtr_job_event {
     uint32_t token;                            /* TOKEN */
     const struct mtr_token_logprobs *logprobs; /* TOKEN: or NULL; lives as long as the delivery */
     bool prompt;                               /* TOKEN: an echoed prompt token */
-    enum mtr_end finish;                       /* FINISH */
+    enum mtr_end end;                          /* FINISH */
     uint32_t cached_tokens;                    /* FINISH: of the choice's prompt */
     const struct mtr_error *error;             /* ERROR */
     uint32_t retry_s;                          /* ERROR: when to try again, or 0 */
@@ -67,8 +67,9 @@ void mtr_delivery_free(struct mtr_delivery *d);
 
 /* An HTTP thread. */
 struct mtr_client {
-    struct mtr_inbox *inbox;      /* where deliveries are posted */
-    struct mtr_delivery *pending; /* the scheduler thread's: what this round has for it so far */
+    struct mtr_inbox *inbox;         /* where deliveries are posted */
+    struct mtr_delivery *pending;    /* the scheduler thread's: what this round has for it so far */
+    struct mtr_client *next_touched; /* the scheduler thread's */
 };
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */

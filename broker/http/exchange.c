@@ -300,7 +300,7 @@ static void on_finish(struct mtr_exchange *x, const struct mtr_job_event *ev)
     x->usage.cached_tokens += ev->cached_tokens;
     if (o->stopped)
         return;
-    if (!mtr_output_finish(o, ev->finish, on_output, x, NULL))
+    if (!mtr_output_finish(o, ev->end, on_output, x, NULL))
         out_of_memory(x);
     else
         close_choice(x);
