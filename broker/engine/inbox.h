@@ -22,7 +22,6 @@ enum mtr_message_kind {
     MTR_MESSAGE_STOP,     /* to any thread: end your loop */
     MTR_MESSAGE_JOB,      /* to the scheduler thread: a job whose tokens are ready */
     MTR_MESSAGE_CANCEL,   /* to the scheduler thread */
-    MTR_MESSAGE_CALL,     /* to the scheduler thread: run a function there */
 };
 
 struct mtr_message {

@@ -39,6 +39,7 @@ struct mtr_model_defaults {
 struct mtr_model {
     struct mtr_arena arena;
     struct mtr_checkpoint *checkpoint;
+    const char *path; /* absolute: what workers open */
     struct mtr_str name;
     struct mtr_tokenizer *tokenizer;
     const struct mtr_template *chat_template;  /* NULL: none; chat requests are refused */

@@ -22,6 +22,8 @@ static const struct {
                              "Prompts of which nothing was cached"},
     [MTR_C_PREFIX_HIT_TOKENS] = {"metrale_prefix_cache_hit_tokens_total",
                                  "Prompt tokens found in the prefix cache"},
+    [MTR_C_PREFIX_MISS_TOKENS] = {"metrale_prefix_cache_miss_tokens_total",
+                                  "Prompt tokens that had to be computed"},
     [MTR_C_PREEMPTIONS] = {"metrale_preemptions_total",
                            "Sequences set back for want of cache blocks"},
     [MTR_C_WORKER_LOSSES] = {"metrale_worker_losses_total", "Workers lost while serving"},
