@@ -21,3 +21,17 @@ int64_t mtr_wall_seconds(void)
 {
     return (int64_t)time(NULL);
 }
+
+void mtr_wall_local(int64_t seconds, int *year, int *month, int *day, int *hour, int *minute,
+                    int *second)
+{
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    localtime_r(&t, &tm);
+    *year = tm.tm_year + 1900;
+    *month = tm.tm_mon + 1;
+    *day = tm.tm_mday;
+    *hour = tm.tm_hour;
+    *minute = tm.tm_min;
+    *second = tm.tm_sec;
+}

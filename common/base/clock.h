@@ -24,6 +24,10 @@ struct mtr_clock mtr_clock_monotonic(void);
 /* Seconds since 1970, for `created` fields and log lines only. */
 int64_t mtr_wall_seconds(void);
 
+/* The same in the local time zone, month and day from 1. */
+void mtr_wall_local(int64_t seconds, int *year, int *month, int *day, int *hour, int *minute,
+                    int *second);
+
 #define MTR_NS_PER_S  1000000000ull
 #define MTR_NS_PER_MS 1000000ull
 #define MTR_NS_PER_US 1000ull

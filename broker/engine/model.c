@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "broker/engine/model.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/text/jinja/jinja.h"
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/gguf.h"
+#include "common/circuit/compile.h"
+#include "common/circuit/source.h"
+#include "common/config/config.h"
+
+#define MODEL_ARENA_BYTES  ((size_t)4 << 30)
+#define MAX_TEMPLATE_BYTES (4u << 20)
+
+/* ---- Tokenizer --------------------------------------------------------------------------------
+ */
+
+static bool load_tokenizer(struct mtr_model *m, struct mtr_error *err)
+{
+    struct mtr_str json, config;
+    if (m->checkpoint->gguf) {
+        m->tokenizer = mtr_tokenizer_from_gguf(m->checkpoint->gguf, err);
+    } else {
+        if (!mtr_checkpoint_text(m->checkpoint, &m->arena, MTR_TEXT_TOKENIZER, &json, err) ||
+            !mtr_checkpoint_text(m->checkpoint, &m->arena, MTR_TEXT_TOKENIZER_CONFIG, &config, err))
+            return false;
+        if (!json.ptr)
+            return mtr_fail(err, MTR_NOT_FOUND, "%s has no tokenizer.json", m->checkpoint->path);
+        m->tokenizer = mtr_tokenizer_from_json(json, config, err);
+    }
+    return m->tokenizer || mtr_error_prefix(err, "tokenizer");
+}
+
+static bool check_vocabulary(const struct mtr_model *m, struct mtr_error *err)
+{
+    uint32_t size = mtr_tokenizer_size(m->tokenizer);
+    return size <= m->plan->vocab ||
+           mtr_fail(err, MTR_INVALID, "the tokenizer has %u tokens, the model only %u", size,
+                    m->plan->vocab);
+}
+
+/* ---- Chat template ----------------------------------------------------------------------------
+ */
+
+/* bos_token and friends, as transformers gives them to a template. */
+static bool template_variables(struct mtr_model *m, struct mtr_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t id;
+    } tokens[] = {
+        {"bos_token", mtr_tokenizer_bos(m->tokenizer)},
+        {"eos_token", mtr_tokenizer_eos(m->tokenizer)},
+        {"pad_token", mtr_tokenizer_pad(m->tokenizer)},
+        {"unk_token", mtr_tokenizer_unknown(m->tokenizer)},
+    };
+    size_t n = sizeof tokens / sizeof tokens[0];
+    struct mtr_json_member *members = mtr_arena_calloc(&m->arena, n, sizeof *members);
+    struct mtr_json *object = mtr_arena_calloc(&m->arena, 1, sizeof *object);
+    if (!members || !object)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory loading the model");
+    object->kind = MTR_JSON_OBJECT;
+    object->members = members;
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i].id != MTR_TOKEN_NONE)
+            members[object->count++] = (struct mtr_json_member){
+                mtr_str(tokens[i].name),
+                {.kind = MTR_JSON_STRING, .text = mtr_token_name(m->tokenizer, tokens[i].id)}};
+    m->template_variables = object;
+    return true;
+}
+
+static bool load_template(struct mtr_model *m, const char *file, struct mtr_error *err)
+{
+    struct mtr_str source = {0};
+    bool ok = file ? mtr_file_read(&m->arena, file, MAX_TEMPLATE_BYTES, &source, err)
+                   : mtr_checkpoint_chat_template(m->checkpoint, &m->arena, NULL, &source, err);
+    if (!ok)
+        return false;
+    if (!source.ptr)
+        return true; /* chat requests will be refused, completions served */
+    m->chat_template = mtr_jinja_compile(&m->arena, source, err);
+    if (!m->chat_template)
+        return mtr_error_prefix(err, "chat template");
+    return template_variables(m, err);
+}
+
+/* ---- Generation settings ----------------------------------------------------------------------
+ */
+
+static bool add_stop(struct mtr_model *m, uint32_t *ids, uint32_t id)
+{
+    for (uint32_t i = 0; i < m->stop_count; i++)
+        if (ids[i] == id)
+            return false;
+    ids[m->stop_count++] = id;
+    return true;
+}
+
+static bool load_generation(struct mtr_model *m, struct mtr_error *err)
+{
+    struct mtr_generation g;
+    size_t eog_count;
+    const uint32_t *eog = mtr_tokenizer_eog(m->tokenizer, &eog_count);
+    if (!mtr_generation_read(m->checkpoint, &g, err))
+        return false;
+    uint32_t *ids = mtr_arena_calloc(&m->arena, eog_count + g.eos_count + 1, sizeof *ids);
+    if (!ids)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory loading the model");
+    for (uint32_t i = 0; i < g.eos_count; i++)
+        if (g.eos_ids[i] >= 0 && (uint32_t)g.eos_ids[i] < m->plan->vocab)
+            add_stop(m, ids, (uint32_t)g.eos_ids[i]);
+    for (size_t i = 0; i < eog_count; i++)
+        add_stop(m, ids, eog[i]);
+    m->stop_ids = ids;
+    m->defaults = (struct mtr_model_defaults){
+        .temperature = g.temperature < 0 ? 1 : (float)g.temperature,
+        .top_p = g.top_p < 0 ? 1 : (float)g.top_p,
+        .min_p = g.min_p < 0 ? 0 : (float)g.min_p,
+        .top_k = g.top_k < 0 ? 0 : (uint32_t)g.top_k,
+        .repetition_penalty = g.repetition_penalty < 0 ? 1 : (float)g.repetition_penalty,
+    };
+    return true;
+}
+
+/* ---- Plan -------------------------------------------------------------------------------------
+ */
+
+static bool load_plan(struct mtr_model *m, const struct mtr_model_options *o, struct mtr_error *err)
+{
+    struct mtr_config config;
+    struct mtr_model_source source;
+    struct mtr_plan_options options = {
+        .hardware = o->hardware,
+        .precision = o->precision,
+        .block_tokens = o->block_tokens,
+        .limits = o->limits,
+    };
+    if (!mtr_format_parse(mtr_str(o->cache_format), &options.cache))
+        return mtr_fail(err, MTR_INVALID, "there is no cache format '%s'", o->cache_format);
+    if (!mtr_config_read(&m->arena, m->checkpoint, &config, err))
+        return false;
+    mtr_source_of_checkpoint(m->checkpoint, &config, &source);
+    m->plan = mtr_plan_build(&m->arena, &source, &options, err);
+    if (!m->plan)
+        return false;
+    m->max_sequence_tokens = m->plan->limits.max_sequence_tokens;
+    return true;
+}
+
+static bool load(struct mtr_model *m, const struct mtr_model_options *o, struct mtr_error *err)
+{
+    struct mtr_checkpoint_options options = {.cache_dir = o->cache_dir};
+    m->checkpoint = mtr_checkpoint_open(&m->arena, o->model, &options, err);
+    if (!m->checkpoint)
+        return false;
+    char *absolute = realpath(m->checkpoint->path, NULL);
+    if (!absolute)
+        return mtr_fail_errno(err, "%s", m->checkpoint->path);
+    m->path = mtr_arena_strdup(&m->arena, mtr_str(absolute));
+    free(absolute);
+    m->name = mtr_str(o->name ? o->name : m->checkpoint->name);
+    m->created = mtr_wall_seconds();
+    return load_plan(m, o, err) && load_tokenizer(m, err) && check_vocabulary(m, err) &&
+           load_template(m, o->template_file, err) && load_generation(m, err);
+}
+
+struct mtr_model *mtr_model_load(const struct mtr_model_options *options, struct mtr_error *err)
+{
+    struct mtr_model *m = calloc(1, sizeof *m);
+    if (!m) {
+        mtr_fail(err, MTR_NO_MEMORY, "out of memory loading the model");
+        return NULL;
+    }
+    mtr_arena_init(&m->arena, MODEL_ARENA_BYTES);
+    if (!load(m, options, err)) {
+        mtr_model_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void mtr_model_free(struct mtr_model *m)
+{
+    if (!m)
+        return;
+    mtr_tokenizer_free(m->tokenizer);
+    mtr_checkpoint_close(m->checkpoint);
+    mtr_arena_free(&m->arena);
+    free(m);
+}

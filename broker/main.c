@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * metrale-broker: options, model, engine, HTTP; then waiting for signals.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "broker/engine/engine.h"
+#include "broker/http/server.h"
+#include "broker/options.h"
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/wire/socket.h"
+
+#define MAX_ALLOWED_KEYS 256
+#define EXIT_USAGE       2
+#define STATUS_EVERY_MS  1000
+
+struct broker {
+    struct mtr_broker_options options;
+    struct mtr_log log;
+    struct mtr_arena arena;
+    struct mtr_wire_keys keys;
+    struct mtr_metrics metrics;
+    struct mtr_model *model;
+    struct mtr_engine *engine;
+    struct mtr_access *access;
+    struct mtr_http *http;
+    int signal_fd;
+};
+
+/* ---- Setup ------------------------------------------------------------------------------------
+ */
+
+/* Signals are taken from a descriptor by the main thread; all others are born with them blocked. */
+static bool block_signals(struct broker *b, struct mtr_error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 ||
+        (b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+        return mtr_fail_errno(err, "can't watch signals");
+    return true;
+}
+
+/* Every connection is a descriptor: as many as the system allows. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+static bool resolve_addresses(struct broker *b, struct mtr_error *err)
+{
+    struct mtr_broker_options *o = &b->options;
+    if (!o->run_dir) {
+        const char *base = getenv("XDG_RUNTIME_DIR");
+        o->run_dir =
+            base && base[0] ? mtr_arena_printf(&b->arena, "%s/metrale", base) : "/run/metrale";
+    }
+    if (!o->plan_address)
+        o->plan_address = mtr_arena_printf(&b->arena, "ipc://%s/plan.sock", o->run_dir);
+    if (!o->admin_socket)
+        o->admin_socket = mtr_arena_printf(&b->arena, "ipc://%s/admin.sock", o->run_dir);
+    if (mkdir(o->run_dir, 0750) != 0 && errno != EEXIST)
+        return mtr_fail_errno(err, "can't make the directory %s (see --run-dir)", o->run_dir);
+    return true;
+}
+
+static bool read_allowed(struct broker *b, const char *path, struct mtr_error *err)
+{
+    struct mtr_str text;
+    char(*allowed)[41] = mtr_arena_calloc(&b->arena, MAX_ALLOWED_KEYS, sizeof *allowed);
+    if (!allowed)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading %s", path);
+    if (!mtr_file_read(&b->arena, path, 1u << 20, &text, err))
+        return false;
+    for (size_t at = 0; at < text.len;) {
+        size_t end = mtr_str_find(text, MTR_STR("\n"), at);
+        struct mtr_str line = mtr_str_sub(text, at, end == SIZE_MAX ? text.len : end - at);
+        at = end == SIZE_MAX ? text.len : end + 1;
+        if (line.len == 0 || line.ptr[0] == '#')
+            continue;
+        if (line.len != 40 || b->keys.allowed_count == MAX_ALLOWED_KEYS)
+            return mtr_fail(err, MTR_INVALID,
+                            "%s: each line must be a public key of 40 characters, at most %d", path,
+                            MAX_ALLOWED_KEYS);
+        memcpy(allowed[b->keys.allowed_count++], line.ptr, 40);
+    }
+    b->keys.allowed = (const char(*)[41])allowed;
+    return true;
+}
+
+static bool read_keys(struct broker *b, struct mtr_error *err)
+{
+    const struct mtr_broker_options *o = &b->options;
+    if (!o->curve_key)
+        return true;
+    struct mtr_str secret = mtr_str(o->curve_key);
+    if (!mtr_str_ends(secret, MTR_STR(".key")))
+        return mtr_fail(err, MTR_INVALID, "--curve-key takes a file named NAME.key, not %s",
+                        o->curve_key);
+    const char *public = mtr_arena_printf(&b->arena, "%.*s.pub", (int)(secret.len - 4), secret.ptr);
+    return mtr_wire_read_key(o->curve_key, true, b->keys.secret_key, err) &&
+           mtr_wire_read_key(public, false, b->keys.public_key, err) &&
+           (!o->curve_allow || read_allowed(b, o->curve_allow, err));
+}
+
+static bool load_model(struct broker *b, struct mtr_error *err)
+{
+    const struct mtr_broker_options *o = &b->options;
+    struct mtr_model_options m = {
+        .model = o->model,
+        .cache_dir = o->cache_dir,
+        .name = o->model_name,
+        .hardware = o->hardware,
+        .precision = o->precision,
+        .cache_format = o->kv_cache_dtype,
+        .limits =
+            {
+                .max_step_tokens = o->max_prefill_tokens + o->max_batch_size,
+                .max_step_outputs = o->max_batch_size + o->max_prefill_tokens,
+                .max_lanes = o->max_batch_size,
+                .max_sequence_tokens = o->max_seq_len,
+            },
+        .template_file = o->chat_template,
+    };
+    struct mtr_clock clock = mtr_clock_monotonic();
+    uint64_t start = mtr_now_ns(&clock);
+    b->model = mtr_model_load(&m, err);
+    if (!b->model)
+        return mtr_error_prefix(err, "%s", o->model);
+    mtr_info(&b->log, "model %.*s: %s, %s, %u tokens of context (%.0f ms)",
+             MTR_STR_ARG(b->model->name), b->model->plan->circuit,
+             mtr_tokenizer_describe(b->model->tokenizer), b->model->max_sequence_tokens,
+             (double)(mtr_now_ns(&clock) - start) / 1e6);
+    if (!b->model->chat_template)
+        mtr_warn(&b->log, "the model has no chat template: /v1/chat/completions will refuse");
+    return true;
+}
+
+static bool start_engine(struct broker *b, struct mtr_error *err)
+{
+    const struct mtr_broker_options *o = &b->options;
+    struct mtr_engine_options e = {
+        .plan_address = o->plan_address,
+        .admin_address = o->admin_socket,
+        .http_address = mtr_arena_printf(&b->arena, "%s:%u", o->bind, o->port),
+        .keys = o->curve_key ? &b->keys : NULL,
+        .world_size = o->world_size,
+        .text_threads = o->text_threads,
+        .worker_threads = o->threads,
+        .cache_format = o->kv_cache_dtype,
+        .cache_bytes = (uint64_t)o->kv_cache_mb << 20,
+        .memory_percent = (uint32_t)(o->memory_utilization * 100),
+        .reserve_bytes = (uint64_t)o->oom_guard_mb << 20,
+        .max_batch_size = o->max_batch_size,
+        .max_num_seqs = o->max_num_seqs,
+        .max_prefill_tokens = o->max_prefill_tokens,
+        .prefix_caching = o->prefix_caching,
+        .slai = strcmp(o->scheduler, "slai") == 0,
+        .tbt_deadline_ms = o->tbt_deadline_ms,
+        .request_timeout_ms = (uint64_t)o->request_timeout_s * 1000,
+        .grace_ms = (uint64_t)o->worker_grace_s * 1000,
+    };
+    b->engine = mtr_engine_create(&e, b->model, &b->metrics, &b->log, err);
+    return b->engine != NULL;
+}
+
+static bool start_http(struct broker *b, struct mtr_error *err)
+{
+    const struct mtr_broker_options *o = &b->options;
+    struct mtr_rate_limits limits = {o->rate_limit_rpm, o->rate_burst_rpm, o->rate_limit_tpm,
+                                     o->rate_burst_tpm};
+    bool keys = o->auth_token || o->auth_tokens_file;
+    struct mtr_http_options h = {
+        .bind = o->bind,
+        .port = (uint16_t)o->port,
+        .listen_fd = sd_listen_fds(1) >= 1 ? SD_LISTEN_FDS_START : -1,
+        .threads = o->http_threads,
+        .max_body_bytes = o->max_body_bytes,
+        .strict_model = o->strict_model,
+        .protect_helpers = keys,
+    };
+    b->access = mtr_access_create(&limits);
+    if (!b->access)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory");
+    if (!mtr_access_load(b->access, o->auth_token, o->auth_tokens_file, err))
+        return false;
+    b->http = mtr_http_start(&h, b->engine, b->access, &b->log, err);
+    if (!b->http)
+        return false;
+    mtr_info(&b->log, "listening on http://%s:%u%s", o->bind, mtr_http_port(b->http),
+             keys ? " (API key needed)" : "");
+    return true;
+}
+
+/* ---- Running ----------------------------------------------------------------------------------
+ */
+
+static void reload(struct broker *b)
+{
+    struct mtr_error error = {0};
+    const struct mtr_broker_options *o = &b->options;
+    if (mtr_access_load(b->access, o->auth_token, o->auth_tokens_file, &error))
+        mtr_info(&b->log, "API keys were read again");
+    else
+        mtr_error_log(&b->log, "API keys stay as they were: %s", error.message);
+}
+
+/* Tells systemd how things are; READY once, when the first worker is. */
+static void notify(struct broker *b, bool *ready)
+{
+    struct mtr_engine_status s;
+    mtr_engine_status(b->engine, &s);
+    if (!*ready && s.state == MTR_ENGINE_READY) {
+        *ready = true;
+        sd_notify(0, "READY=1");
+        mtr_info(&b->log, "ready");
+    }
+    sd_notifyf(0, "STATUS=%s%s%s, %u running, %u waiting\nWATCHDOG=1",
+               mtr_engine_state_name(s.state), s.reason[0] ? ": " : "", s.reason, s.running,
+               s.waiting);
+}
+
+/* Until SIGTERM, SIGINT or an admin's shutdown. */
+static void run(struct broker *b)
+{
+    struct pollfd fds[] = {{.fd = b->signal_fd, .events = POLLIN},
+                           {.fd = mtr_engine_shutdown_fd(b->engine), .events = POLLIN}};
+    bool ready = false;
+    for (;;) {
+        struct signalfd_siginfo info;
+        poll(fds, 2, ready ? STATUS_EVERY_MS : 20);
+        if (fds[1].revents)
+            return;
+        while (read(b->signal_fd, &info, sizeof info) == sizeof info) {
+            if (info.ssi_signo != SIGHUP)
+                return;
+            reload(b);
+        }
+        notify(b, &ready);
+    }
+}
+
+/* Running requests go on for a bounded time; a second signal ends them at once. */
+static void drain(struct broker *b)
+{
+    struct mtr_clock clock = mtr_clock_monotonic();
+    uint64_t end = mtr_now_ns(&clock) + b->options.drain_timeout_s * MTR_NS_PER_S;
+    struct pollfd fd = {.fd = b->signal_fd, .events = POLLIN};
+    sd_notify(0, "STOPPING=1\nSTATUS=finishing what runs");
+    mtr_info(&b->log, "stopping: finishing what runs, refusing what is new");
+    mtr_engine_drain(b->engine);
+    mtr_http_drain(b->http);
+    while (!mtr_engine_idle(b->engine) && mtr_now_ns(&clock) < end) {
+        struct signalfd_siginfo info;
+        if (poll(&fd, 1, 20) > 0 && read(b->signal_fd, &info, sizeof info) == sizeof info &&
+            info.ssi_signo != SIGHUP)
+            break;
+    }
+    if (!mtr_engine_idle(b->engine))
+        mtr_warn(&b->log, "some requests did not finish in time and are cut");
+}
+
+static bool start(struct broker *b, struct mtr_error *err)
+{
+    return block_signals(b, err) && resolve_addresses(b, err) && read_keys(b, err) &&
+           load_model(b, err) && start_engine(b, err) && start_http(b, err);
+}
+
+static int print_help(struct mtr_broker_options *o)
+{
+    struct mtr_buf text = {0};
+    mtr_broker_options_help(o, &text);
+    fwrite(text.data, 1, text.len, stdout);
+    mtr_buf_free(&text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct broker b;
+    struct mtr_error error = {0};
+    enum mtr_level level;
+    mtr_broker_options_init(&b.options);
+    mtr_log_init(&b.log, "broker");
+    if (!mtr_broker_options_parse(&b.options, argc, argv, &error)) {
+        fprintf(stderr, "metrale-broker: %s\nmetrale-broker --help lists the flags\n",
+                error.message);
+        return EXIT_USAGE;
+    }
+    if (b.options.help) {
+        mtr_broker_options_init(&b.options);
+        return print_help(&b.options);
+    }
+    if (b.options.version) {
+        printf("metrale %s\n", MTR_VERSION);
+        return 0;
+    }
+    if (mtr_level_parse(b.options.log_level, &level))
+        mtr_log_set_level(&b.log, level);
+    mtr_arena_init(&b.arena, 0);
+    raise_descriptor_limit();
+    int status = 1;
+    if (start(&b, &error)) {
+        run(&b);
+        drain(&b);
+        status = 0;
+    } else {
+        mtr_error_log(&b.log, "%s", error.message);
+        sd_notifyf(0, "STATUS=%s\nERRNO=%d", error.message, EINVAL);
+    }
+    mtr_engine_destroy(b.engine); /* its last deliveries go to the HTTP threads */
+    mtr_http_stop(b.http);
+    mtr_access_free(b.access);
+    mtr_model_free(b.model);
+    mtr_arena_free(&b.arena);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The broker's flags. One place for all settings of a server: workers are told by the broker.
+ */
+#ifndef MTR_BROKER_OPTIONS_H
+#define MTR_BROKER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/buf.h"
+#include "common/base/error.h"
+
+struct mtr_broker_options {
+    const char *model; /* positional */
+    const char *model_name, *cache_dir, *chat_template, *hardware, *precision;
+
+    const char *bind;
+    uint32_t port, http_threads, text_threads;
+    uint64_t max_body_bytes;
+    bool strict_model;
+    const char *auth_token, *auth_tokens_file;
+    uint32_t rate_limit_rpm, rate_limit_tpm, rate_burst_rpm, rate_burst_tpm;
+    uint32_t request_timeout_s;
+
+    const char *scheduler;
+    uint32_t tbt_deadline_ms;
+    uint32_t max_seq_len, max_batch_size, max_prefill_tokens, max_num_seqs;
+    bool prefix_caching;
+
+    const char *kv_cache_dtype;
+    uint32_t kv_cache_mb;
+    double memory_utilization;
+    uint32_t oom_guard_mb;
+    uint32_t threads;
+
+    const char *run_dir, *plan_address, *admin_socket;
+    const char *curve_key, *curve_allow;
+    uint32_t world_size;
+    uint32_t worker_grace_s, drain_timeout_s;
+    const char *log_level;
+    bool help, version;
+};
+
+void mtr_broker_options_init(struct mtr_broker_options *o);
+
+/* Fills o from the command line. A bad one is MTR_INVALID. */
+bool mtr_broker_options_parse(struct mtr_broker_options *o, int argc, char **argv,
+                              struct mtr_error *err);
+bool mtr_broker_options_help(struct mtr_broker_options *o, struct mtr_buf *out);
+
+#endif
