@@ -19,6 +19,7 @@
 #include "broker/options.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/wire/address.h"
 #include "common/wire/socket.h"
 
 #define MAX_ALLOWED_KEYS 256
@@ -69,15 +70,12 @@ static void raise_descriptor_limit(void)
 static bool resolve_addresses(struct broker *b, struct mtr_error *err)
 {
     struct mtr_broker_options *o = &b->options;
-    if (!o->run_dir) {
-        const char *base = getenv("XDG_RUNTIME_DIR");
-        o->run_dir =
-            base && base[0] ? mtr_arena_printf(&b->arena, "%s/metrale", base) : "/run/metrale";
-    }
+    if (!o->run_dir)
+        o->run_dir = mtr_default_run_dir(&b->arena, o->port);
     if (!o->plan_address)
-        o->plan_address = mtr_arena_printf(&b->arena, "ipc://%s/plan.sock", o->run_dir);
+        o->plan_address = mtr_plan_address(&b->arena, o->run_dir);
     if (!o->admin_socket)
-        o->admin_socket = mtr_arena_printf(&b->arena, "ipc://%s/admin.sock", o->run_dir);
+        o->admin_socket = mtr_admin_address(&b->arena, o->run_dir);
     if (mkdir(o->run_dir, 0750) != 0 && errno != EEXIST)
         return mtr_fail_errno(err, "can't make the directory %s (see --run-dir)", o->run_dir);
     return true;

@@ -103,7 +103,7 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
         {"threads", MTR_FLAG_U32, &o->threads, "N",
          "threads of a host worker; 0: one for each core", 0, 1024},
         {"run-dir", MTR_FLAG_STRING, &o->run_dir, "PATH",
-         "directory of the sockets (default: $XDG_RUNTIME_DIR/metrale or /run/metrale)"},
+         "directory of the sockets (default: named after the port)"},
         {"plan-address", MTR_FLAG_STRING, &o->plan_address, "ADDRESS",
          "where workers connect (default: ipc://RUN_DIR/plan.sock)"},
         {"admin-socket", MTR_FLAG_STRING, &o->admin_socket, "ADDRESS",

@@ -436,6 +436,7 @@ static void on_finished(struct mtr_engine *e, struct mtr_choice *c,
 {
     struct mtr_job_state *s = c->state;
     struct mtr_error error = {0};
+    mtr_count(e->metrics, ev->cached_tokens ? MTR_C_PREFIX_HITS : MTR_C_PREFIX_MISSES, 1);
     switch (ev->finish) {
     case MTR_FINISH_STOP:
         deliver_finish(e, c, ev, MTR_END_STOP);

@@ -11,6 +11,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/gguf.h"
 #include "common/circuit/compile.h"
+#include "common/circuit/preflight.h"
 #include "common/circuit/source.h"
 #include "common/config/config.h"
 
@@ -150,7 +151,9 @@ static bool load_plan(struct mtr_model *m, const struct mtr_model_options *o, st
     if (!m->plan)
         return false;
     m->max_sequence_tokens = m->plan->limits.max_sequence_tokens;
-    return true;
+    /* The workers look too, but a checkpoint that can't be served should be refused before any is
+     * started. */
+    return mtr_preflight(m->plan, m->checkpoint, NULL, err);
 }
 
 static bool load(struct mtr_model *m, const struct mtr_model_options *o, struct mtr_error *err)
