@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * metralectl serve: a broker and its workers in the foreground, with one log.
+ *
+ * All flags go to the broker unread but for those that this process needs itself. The worker is
+ * told only where to connect. A worker that dies is started again at once; one that dies young
+ * again and again is started ever later, and after MAX_YOUNG_DEATHS before it was ever ready, not
+ * at all: the server then ends with its last words in the log. Ctrl-C and SIGTERM drain; a second
+ * one ends at once.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/wire/address.h"
+#include "ctl/ctl.h"
+
+#define MAX_YOUNG_DEATHS 4
+#define YOUNG_NS         (5 * MTR_NS_PER_S)
+#define MAX_DELAY_NS     (5 * MTR_NS_PER_S)
+#define WORKER_EXIT_MS   3000
+#define MAX_ARGUMENTS    512
+
+struct supervisor {
+    struct mtr_log log;
+    struct mtr_arena arena;
+    struct mtr_clock clock;
+    const char *broker_program, *worker_program;
+    const char *run_dir, *plan_address;
+    const char *log_level;
+    bool made_run_dir;
+    char **broker_arguments;
+    pid_t broker, worker;                   /* 0: not running */
+    uint64_t worker_started_ns, restart_ns; /* restart_ns 0: none is planned */
+    uint32_t young_deaths;
+    bool stopping;
+    int signal_fd;
+    sigset_t old_signals;
+};
+
+/* ---- Programs ---------------------------------------------------------------------------------
+ */
+
+const char *mtr_find_program(struct mtr_arena *arena, const char *name, struct mtr_error *err)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) {
+        mtr_fail_errno(err, "can't find this program's own place");
+        return NULL;
+    }
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    *slash = '\0';
+    const char *role = strchr(name, '-') + 1; /* metrale-broker: ../broker/ in the build tree */
+    const char *places[] = {
+        mtr_arena_printf(arena, "%s/%s", self, name),
+        mtr_arena_printf(arena, "%s/../%s/%s", self, role, name),
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        if (places[i] && access(places[i], X_OK) == 0)
+            return places[i];
+    mtr_fail(err, MTR_NOT_FOUND, "%s is not beside metralectl in %s", name, self);
+    return NULL;
+}
+
+/* The child gets the signals as they were before ours were blocked, and dies with us. */
+static pid_t spawn(struct supervisor *s, const char *program, char **arguments)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    sigprocmask(SIG_SETMASK, &s->old_signals, NULL);
+    setpgid(0, 0); /* Ctrl-C reaches us alone: we say in which order to stop */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    execv(program, arguments);
+    fprintf(stderr, "metralectl: can't run %s: %s\n", program, strerror(errno));
+    _exit(127);
+}
+
+static void start_worker(struct supervisor *s)
+{
+    char *arguments[] = {(char *)s->worker_program,
+                         "--rank",
+                         "0",
+                         "--connect",
+                         (char *)s->plan_address,
+                         "--log-level",
+                         (char *)s->log_level,
+                         "--die-with-parent",
+                         NULL};
+    s->restart_ns = 0;
+    s->worker_started_ns = mtr_now_ns(&s->clock);
+    s->worker = spawn(s, s->worker_program, arguments);
+    if (s->worker < 0) {
+        mtr_error_log(&s->log, "can't start a worker: %s", strerror(errno));
+        s->worker = 0;
+        s->restart_ns = s->worker_started_ns + MTR_NS_PER_S;
+    }
+}
+
+/* ---- Deaths -----------------------------------------------------------------------------------
+ */
+
+static void describe(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "was killed by %s", strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, "ended with status %d", WEXITSTATUS(status));
+}
+
+static void on_worker_death(struct supervisor *s, int status)
+{
+    char how[64];
+    uint64_t now = mtr_now_ns(&s->clock);
+    s->worker = 0;
+    if (s->stopping)
+        return;
+    describe(status, how, sizeof how);
+    bool young = now - s->worker_started_ns < YOUNG_NS;
+    s->young_deaths = young ? s->young_deaths + 1 : 0;
+    if (s->young_deaths >= MAX_YOUNG_DEATHS) {
+        mtr_error_log(&s->log, "the worker %s, %u times in a row soon after its start: giving up",
+                      how, s->young_deaths);
+        kill(s->broker, SIGTERM);
+        return;
+    }
+    uint64_t delay = 0;
+    if (s->young_deaths > 1)
+        delay = (200 * MTR_NS_PER_MS) << s->young_deaths;
+    if (delay > MAX_DELAY_NS)
+        delay = MAX_DELAY_NS;
+    mtr_warn(&s->log, "the worker %s; starting another", how);
+    s->restart_ns = now + delay;
+}
+
+/* Takes all that ended. Returns true when the broker is among them. */
+static bool reap(struct supervisor *s, int *broker_status)
+{
+    int status;
+    pid_t pid;
+    bool over = false;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->broker) {
+            s->broker = 0;
+            *broker_status = status;
+            over = true;
+        } else if (pid == s->worker) {
+            on_worker_death(s, status);
+        }
+    }
+    return over;
+}
+
+/* ---- Running ----------------------------------------------------------------------------------
+ */
+
+static void on_signal(struct supervisor *s, uint32_t signal)
+{
+    if (signal == SIGHUP) {
+        kill(s->broker, SIGHUP);
+        return;
+    }
+    if (signal != SIGCHLD) {
+        s->stopping = true;
+        kill(s->broker, SIGTERM); /* a second one ends its draining */
+    }
+}
+
+static int supervise(struct supervisor *s)
+{
+    struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
+    int broker_status = 0;
+    bool over = false;
+    while (!over) {
+        struct signalfd_siginfo info;
+        uint64_t now = mtr_now_ns(&s->clock);
+        int timeout = -1;
+        if (s->restart_ns && now >= s->restart_ns)
+            start_worker(s);
+        else if (s->restart_ns)
+            timeout = (int)((s->restart_ns - now) / MTR_NS_PER_MS) + 1;
+        poll(&fd, 1, timeout);
+        while (read(s->signal_fd, &info, sizeof info) == sizeof info)
+            on_signal(s, info.ssi_signo);
+        over = reap(s, &broker_status);
+    }
+    if (WIFSIGNALED(broker_status)) {
+        char how[64];
+        describe(broker_status, how, sizeof how);
+        mtr_error_log(&s->log, "the broker %s", how);
+        return MTR_EXIT_FAILED;
+    }
+    if (s->young_deaths >= MAX_YOUNG_DEATHS)
+        return MTR_EXIT_FAILED;
+    return WEXITSTATUS(broker_status);
+}
+
+/* The broker has told the worker to go; it gets a moment, then no choice. */
+static void end_worker(struct supervisor *s)
+{
+    s->stopping = true;
+    for (int ms = 0; s->worker > 0 && ms < WORKER_EXIT_MS; ms += 10) {
+        int status;
+        if (ms == WORKER_EXIT_MS / 2)
+            kill(s->worker, SIGTERM);
+        if (waitpid(s->worker, &status, WNOHANG) == s->worker)
+            s->worker = 0;
+        else
+            usleep(10000);
+    }
+    if (s->worker > 0) {
+        kill(s->worker, SIGKILL);
+        waitpid(s->worker, NULL, 0);
+    }
+}
+
+/* ---- Start ------------------------------------------------------------------------------------
+ */
+
+/* The value of a flag among the broker's arguments, in either spelling, or NULL. */
+static const char *flag_value(int argc, char **argv, const char *name)
+{
+    size_t len = strlen(name);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], name, len) != 0)
+            continue;
+        if (argv[i][len] == '=')
+            return argv[i] + len + 1;
+        if (argv[i][len] == '\0')
+            return i + 1 < argc ? argv[i + 1] : NULL;
+    }
+    return NULL;
+}
+
+static bool choose_run_dir(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
+{
+    const char *port = flag_value(argc, argv, "--port");
+    s->run_dir = flag_value(argc, argv, "--run-dir");
+    if (!s->run_dir) {
+        uint64_t n = 8888;
+        if (port && !mtr_str_to_u64(mtr_str(port), &n))
+            n = 0; /* the broker will say what is wrong with it */
+        s->run_dir = mtr_default_run_dir(&s->arena, n ? (uint32_t)n : (uint32_t)getpid());
+    }
+    s->made_run_dir = mkdir(s->run_dir, 0750) == 0;
+    if (!s->made_run_dir && errno != EEXIST)
+        return mtr_fail_errno(err, "can't make the run directory %s", s->run_dir);
+    s->plan_address = flag_value(argc, argv, "--plan-address");
+    if (!s->plan_address)
+        s->plan_address = mtr_plan_address(&s->arena, s->run_dir);
+    s->log_level = flag_value(argc, argv, "--log-level");
+    if (!s->log_level)
+        s->log_level = "info";
+    return true;
+}
+
+static bool make_arguments(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
+{
+    if (argc > MAX_ARGUMENTS)
+        return mtr_fail(err, MTR_TOO_LARGE, "more than %d arguments", MAX_ARGUMENTS);
+    s->broker_arguments = mtr_arena_calloc(&s->arena, (size_t)argc + 3, sizeof(char *));
+    if (!s->broker_arguments)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory");
+    int n = 0;
+    s->broker_arguments[n++] = (char *)s->broker_program;
+    if (!flag_value(argc, argv, "--run-dir")) {
+        s->broker_arguments[n++] = "--run-dir";
+        s->broker_arguments[n++] = (char *)s->run_dir;
+    }
+    for (int i = 1; i < argc; i++)
+        s->broker_arguments[n++] = argv[i];
+    return true;
+}
+
+static bool prepare(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
+{
+    sigset_t set;
+    s->broker_program = mtr_find_program(&s->arena, "metrale-broker", err);
+    s->worker_program =
+        s->broker_program ? mtr_find_program(&s->arena, "metrale-worker", err) : NULL;
+    if (!s->worker_program || !choose_run_dir(s, argc, argv, err) ||
+        !make_arguments(s, argc, argv, err))
+        return false;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, &s->old_signals) != 0 ||
+        (s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+        return mtr_fail_errno(err, "can't watch signals");
+    return true;
+}
+
+/* --help and --version are the broker's to answer; no worker is needed for that. */
+static bool wants_words_only(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--version") == 0)
+            return true;
+    return argc < 2;
+}
+
+int mtr_ctl_serve(int argc, char **argv)
+{
+    struct supervisor s = {.signal_fd = -1};
+    struct mtr_error error = {0};
+    mtr_log_init(&s.log, "serve");
+    mtr_arena_init(&s.arena, 1u << 22);
+    s.clock = mtr_clock_monotonic();
+    if (wants_words_only(argc, argv)) {
+        const char *program = mtr_find_program(&s.arena, "metrale-broker", &error);
+        if (!program)
+            return mtr_ctl_error(argv[0], &error);
+        argv[0] = (char *)program;
+        execv(program, argv);
+        mtr_fail_errno(&error, "can't run %s", program);
+        return mtr_ctl_error("serve", &error);
+    }
+    if (!prepare(&s, argc, argv, &error))
+        return mtr_ctl_error(argv[0], &error);
+    s.broker = spawn(&s, s.broker_program, s.broker_arguments);
+    if (s.broker < 0) {
+        mtr_fail_errno(&error, "can't start the broker");
+        return mtr_ctl_error(argv[0], &error);
+    }
+    start_worker(&s);
+    int status = supervise(&s);
+    end_worker(&s);
+    if (s.made_run_dir) {
+        unlink(mtr_arena_printf(&s.arena, "%s/plan.sock", s.run_dir));
+        unlink(mtr_arena_printf(&s.arena, "%s/admin.sock", s.run_dir));
+        rmdir(s.run_dir);
+    }
+    mtr_arena_free(&s.arena);
+    return status;
+}
