@@ -135,7 +135,6 @@ static bool load_generation(struct mtr_model *m, struct mtr_error *err)
 static bool load_plan(struct mtr_model *m, const struct mtr_model_options *o, struct mtr_error *err)
 {
     struct mtr_config config;
-    struct mtr_model_source source;
     struct mtr_plan_options options = {
         .hardware = o->hardware,
         .precision = o->precision,
@@ -146,7 +145,7 @@ static bool load_plan(struct mtr_model *m, const struct mtr_model_options *o, st
         return mtr_fail(err, MTR_INVALID, "there is no cache format '%s'", o->cache_format);
     if (!mtr_config_read(&m->arena, m->checkpoint, &config, err))
         return false;
-    mtr_source_of_checkpoint(m->checkpoint, &config, &source);
+    struct mtr_model_source source = mtr_model_source_of(m->checkpoint, &config);
     m->plan = mtr_plan_build(&m->arena, &source, &options, err);
     if (!m->plan)
         return false;
