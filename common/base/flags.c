@@ -59,6 +59,8 @@ static const char *nearest(const struct mtr_flag *flags, size_t count, struct mt
 static bool is_choice(const char *choices, const char *value)
 {
     size_t len = strlen(value);
+    if (strchr(value, '|'))
+        return false;
     for (const char *c = choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)
         if (len && strncmp(c, value, len) == 0 && (c[len] == '|' || c[len] == '\0'))
             return true;
