@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -294,7 +295,7 @@ static int print_help(struct mtr_broker_options *o)
 
 int main(int argc, char **argv)
 {
-    static struct broker b;
+    struct broker b = {.signal_fd = -1};
     struct mtr_error error = {0};
     enum mtr_level level;
     mtr_broker_options_init(&b.options);
@@ -315,6 +316,8 @@ int main(int argc, char **argv)
     if (mtr_level_parse(b.options.log_level, &level))
         mtr_log_set_level(&b.log, level);
     mtr_arena_init(&b.arena, 0);
+    if (b.options.die_with_parent)
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
     raise_descriptor_limit();
     int status = 1;
     if (start(&b, &error)) {

@@ -121,6 +121,8 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
         {.kind = MTR_FLAG_SECTION, .help = "Other"},
         {"log-level", MTR_FLAG_CHOICE, &o->log_level, NULL, "what to log", 0, 0,
          "error|warn|info|debug"},
+        {"die-with-parent", MTR_FLAG_BOOL, &o->die_with_parent, NULL,
+         "end when the process that started this one does"},
         {"help", MTR_FLAG_BOOL, &o->help, NULL, "print this"},
         {"version", MTR_FLAG_BOOL, &o->version, NULL, "print the version"},
     };

@@ -39,7 +39,7 @@ struct mtr_broker_options {
     uint32_t world_size;
     uint32_t worker_grace_s, drain_timeout_s;
     const char *log_level;
-    bool help, version;
+    bool die_with_parent, help, version;
 };
 
 void mtr_broker_options_init(struct mtr_broker_options *o);

@@ -306,7 +306,7 @@ static void print_json(const struct doctor *d)
 
 int mtr_ctl_doctor(int argc, char **argv)
 {
-    static struct doctor d;
+    struct doctor d = {.count = 0};
     bool help = false, json = false, stops = false;
     struct mtr_flag flags[] = {
         {"json", MTR_FLAG_BOOL, &json, NULL, "print JSON", 0, 0, NULL},

@@ -10,11 +10,11 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <spawn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,21 +74,22 @@ const char *mtr_find_program(struct mtr_arena *arena, const char *name, struct m
     return NULL;
 }
 
-/* The child gets the signals as they were before ours were blocked, and dies with us. */
+/* The child gets the signals as they were before ours were blocked, and a process group of its own:
+ * Ctrl-C reaches us alone, we say in which order to stop. Children end with us (their flag
+ * --die-with-parent). 0 on failure. */
 static pid_t spawn(struct supervisor *s, const char *program, char **arguments)
 {
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid != 0)
-        return pid;
-    sigprocmask(SIG_SETMASK, &s->old_signals, NULL);
-    setpgid(0, 0); /* Ctrl-C reaches us alone: we say in which order to stop */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        _exit(1);
-    execv(program, arguments);
-    fprintf(stderr, "metralectl: can't run %s: %s\n", program, strerror(errno));
-    _exit(127);
+    posix_spawnattr_t attributes;
+    pid_t pid = 0;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &s->old_signals);
+    int status = posix_spawn(&pid, program, NULL, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    if (status != 0)
+        mtr_error_log(&s->log, "can't run %s: %s", program, strerror(status));
+    return status == 0 ? pid : 0;
 }
 
 static void start_worker(struct supervisor *s)
@@ -105,11 +106,8 @@ static void start_worker(struct supervisor *s)
     s->restart_ns = 0;
     s->worker_started_ns = mtr_now_ns(&s->clock);
     s->worker = spawn(s, s->worker_program, arguments);
-    if (s->worker < 0) {
-        mtr_error_log(&s->log, "can't start a worker: %s", strerror(errno));
-        s->worker = 0;
+    if (!s->worker)
         s->restart_ns = s->worker_started_ns + MTR_NS_PER_S;
-    }
 }
 
 /* ---- Deaths -----------------------------------------------------------------------------------
@@ -273,11 +271,12 @@ static bool make_arguments(struct supervisor *s, int argc, char **argv, struct m
 {
     if (argc > MAX_ARGUMENTS)
         return mtr_fail(err, MTR_TOO_LARGE, "more than %d arguments", MAX_ARGUMENTS);
-    s->broker_arguments = mtr_arena_calloc(&s->arena, (size_t)argc + 3, sizeof(char *));
+    s->broker_arguments = mtr_arena_calloc(&s->arena, (size_t)argc + 4, sizeof(char *));
     if (!s->broker_arguments)
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory");
     int n = 0;
     s->broker_arguments[n++] = (char *)s->broker_program;
+    s->broker_arguments[n++] = "--die-with-parent";
     if (!flag_value(argc, argv, "--run-dir")) {
         s->broker_arguments[n++] = "--run-dir";
         s->broker_arguments[n++] = (char *)s->run_dir;
@@ -335,10 +334,8 @@ int mtr_ctl_serve(int argc, char **argv)
     if (!prepare(&s, argc, argv, &error))
         return mtr_ctl_error(argv[0], &error);
     s.broker = spawn(&s, s.broker_program, s.broker_arguments);
-    if (s.broker < 0) {
-        mtr_fail_errno(&error, "can't start the broker");
-        return mtr_ctl_error(argv[0], &error);
-    }
+    if (!s.broker)
+        return MTR_EXIT_FAILED;
     start_worker(&s);
     int status = supervise(&s);
     end_worker(&s);

@@ -67,7 +67,7 @@ struct mtr_out_event {
     uint32_t tool;                 /* TOOL_*: index of the call in this choice */
     struct mtr_str tool_id;        /* TOOL_BEGIN */
     struct mtr_str tool_name;      /* TOOL_BEGIN */
-    enum mtr_end finish;        /* FINISH */
+    enum mtr_end finish;           /* FINISH */
     struct mtr_str stop;           /* FINISH: the stop string that matched, or {NULL, 0} */
     const struct mtr_error *error; /* ERROR */
 };

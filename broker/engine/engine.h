@@ -85,8 +85,9 @@ struct mtr_job {
     struct mtr_task task;        /* the engine's */
 };
 
-/* From any thread. The job will get events until DONE; refusals come as ERROR then DONE. */
-void mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job);
+/* From any thread. The job will get events until DONE; refusals come as ERROR then DONE. False: no
+ * memory, and the engine never heard of it. */
+bool mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job, struct mtr_error *err);
 
 /* From any thread, any number of times before DONE was delivered. */
 void mtr_engine_cancel(struct mtr_engine *e, struct mtr_job *job);

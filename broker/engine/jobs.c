@@ -120,25 +120,7 @@ static void run_text(struct mtr_task *task, struct mtr_encoder *encoder)
     mtr_inbox_post(&s->engine->inbox, &s->message);
 }
 
-/* For a job that has no memory to become one: the client hears it at once. */
-static void refuse_unheard(struct mtr_job *job)
-{
-    static const struct mtr_error error = {.code = MTR_NO_MEMORY,
-                                           .message = "out of memory accepting the request"};
-    struct mtr_delivery *d = calloc(1, sizeof *d);
-    struct mtr_job_event *events = calloc(2, sizeof *events);
-    if (!d || !events)
-        abort(); /* not even this: the process is past helping */
-    events[0] = (struct mtr_job_event){.job = job, .kind = MTR_JOB_ERROR, .error = &error};
-    events[1] = (struct mtr_job_event){.job = job, .kind = MTR_JOB_DONE};
-    d->message.kind = MTR_MESSAGE_DELIVERY;
-    mtr_arena_init(&d->arena, 0);
-    d->events = events;
-    d->count = 2;
-    mtr_inbox_post(job->client->inbox, &d->message);
-}
-
-void mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job)
+bool mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job, struct mtr_error *err)
 {
     const struct mtr_chat_request *r = job->request;
     struct mtr_job_state *s = mtr_arena_calloc(r->arena, 1, sizeof *s);
@@ -147,11 +129,9 @@ void mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job)
         s->prompts = mtr_arena_calloc(r->arena, r->prompt_count, sizeof *s->prompts);
         s->choices = mtr_arena_calloc(r->arena, s->choice_count, sizeof *s->choices);
     }
+    if (!s || !s->prompts || !s->choices)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory accepting the request");
     job->state = s;
-    if (!s || !s->prompts || !s->choices) {
-        refuse_unheard(job);
-        return;
-    }
     s->message.kind = MTR_MESSAGE_JOB;
     s->engine = e;
     s->job = job;
@@ -159,6 +139,7 @@ void mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job)
     atomic_fetch_add(&e->job_count, 1);
     job->task.run = run_text;
     mtr_pool_submit(e->pool, &job->task);
+    return true;
 }
 
 static void post_cancel(struct mtr_engine *e, struct mtr_job *job, uint32_t choice)

@@ -441,16 +441,14 @@ void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
     struct request_link *link = h2o_mem_alloc_shared(&req->pool, sizeof *link, on_request_dispose);
     link->x = x;
 
-    if (!read_body(x, &error)) {
-        x->done = true; /* the engine never hears of it */
-        mtr_count(mtr_engine_metrics(t->http->engine), MTR_C_REQUESTS_REFUSED, 1);
-        end_with_error(x, &error);
-        mtr_exchange_flush_all(t);
-        return;
-    }
     x->job.client = &t->client;
     x->job.request = &x->request;
     x->job.name = x->id;
     x->job.arrived_ns = x->arrived_ns;
-    mtr_engine_submit(t->http->engine, &x->job);
+    if (!read_body(x, &error) || !mtr_engine_submit(t->http->engine, &x->job, &error)) {
+        x->done = true; /* the engine never hears of it */
+        mtr_count(mtr_engine_metrics(t->http->engine), MTR_C_REQUESTS_REFUSED, 1);
+        end_with_error(x, &error);
+        mtr_exchange_flush_all(t);
+    }
 }

@@ -72,7 +72,7 @@ ROOMS = {
     "common": ["base", "numeric", "checkpoint", "config", "circuit", "wire"],
     "kernels": ["args", "host"],
     "worker": ["backend", "comm", "weights", "ops", "exec"],
-    "broker": ["text", "parse", "grammar", "sched", "store", "telemetry", "api", "engine", "http"],
+    "broker": ["text", "api", "parse", "grammar", "sched", "store", "telemetry", "engine", "http"],
 }
 
 PURE_ROOMS = ("broker/sched/", "broker/parse/", "broker/text/", "broker/grammar/",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What the tests of protocols share: a request parsed from text, an answer as text. */
-#ifndef MTR_TEST_API_SUPPORT_H
-#define MTR_TEST_API_SUPPORT_H
+#ifndef MTR_UNIT_API_API_SUPPORT_H
+#define MTR_UNIT_API_API_SUPPORT_H
 
 #include <stdio.h>
 #include <string.h>
