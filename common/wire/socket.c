@@ -121,6 +121,7 @@ static bool set_bounds(struct mtr_socket *s, struct mtr_error *err)
     return set_int(s->zmq, ZMQ_SNDHWM, MTR_WIRE_QUEUE_MESSAGES, err) &&
            set_int(s->zmq, ZMQ_RCVHWM, MTR_WIRE_QUEUE_MESSAGES, err) &&
            set_int(s->zmq, ZMQ_LINGER, MTR_WIRE_LINGER_MS, err) &&
+           set_int(s->zmq, ZMQ_RECONNECT_IVL, MTR_WIRE_RECONNECT_MS, err) &&
            set_int(s->zmq, ZMQ_IPV6, 1, err) && set_int(s->zmq, ZMQ_TCP_KEEPALIVE, 1, err) &&
            (s->kind != MTR_SOCKET_ROUTER || set_int(s->zmq, ZMQ_ROUTER_MANDATORY, 1, err));
 }

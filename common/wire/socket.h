@@ -24,6 +24,7 @@
 
 #define MTR_WIRE_QUEUE_MESSAGES 256 /* waiting to be sent to, or taken from, one peer */
 #define MTR_WIRE_LINGER_MS      250
+#define MTR_WIRE_RECONNECT_MS   10 /* a worker may be there before its broker */
 
 struct mtr_wire;   /* a ZeroMQ context: one a process */
 struct mtr_socket; /* used by one thread at a time */

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A checkpoint that can't be served is refused before the server is healthy, saying why."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from server import free_port, run_tests, tiny_model
+
+LIMIT_S = 20
+
+
+def refused(change, *words):
+    """Serves a changed copy of the tiny model; it must end by itself, naming what is wrong."""
+    folder = tempfile.mkdtemp(prefix="metrale-test-")
+    try:
+        model = tiny_model(os.path.join(folder, "tiny"))
+        change(model)
+        start = time.monotonic()
+        r = subprocess.run([os.environ["METRALECTL"], "serve", model, "--port", str(free_port()),
+                            "--run-dir", os.path.join(folder, "run")], stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert r.returncode not in (0, -11, 139), (r.returncode, r.stderr)
+        for word in words:
+            assert word in r.stderr, f"'{word}' is not in: {r.stderr}"
+        assert time.monotonic() - start < LIMIT_S
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def edit_config(model, **changes):
+    path = os.path.join(model, "config.json")
+    with open(path, encoding="utf-8") as f:
+        config = json.load(f)
+    for key, value in changes.items():
+        if value is None:
+            config.pop(key, None)
+        else:
+            config[key] = value
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(config, f)
+
+
+def edit_header(model, edit):
+    """Changes the safetensors header; the data stays where it is."""
+    path = os.path.join(model, "model.safetensors")
+    with open(path, "rb") as f:
+        raw = f.read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + size])
+    edit(header)
+    new = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(new)) + new + raw[8 + size:])
+
+
+def test_truncated():
+    def cut(model):
+        path = os.path.join(model, "model.safetensors")
+        os.truncate(path, os.path.getsize(path) - 100)
+
+    refused(cut, "model.safetensors")
+
+
+def test_header_overflow():
+    def overflow(model):
+        with open(os.path.join(model, "model.safetensors"), "r+b") as f:
+            f.write(struct.pack("<Q", 2**63))
+
+    refused(overflow, "model.safetensors")
+
+
+def test_tensor_missing():
+    refused(lambda m: edit_header(m, lambda h: h.pop("model.layers.2.mlp.up_proj.weight")),
+            "model.layers.2.mlp.up_proj.weight")
+
+
+def test_tensor_misshaped():
+    def transpose(header):
+        header["model.layers.1.mlp.down_proj.weight"]["shape"].reverse()
+
+    refused(lambda m: edit_header(m, transpose), "model.layers.1.mlp.down_proj.weight")
+
+
+def test_tensor_renamed():
+    def rename(header):
+        header["model.layers.0.self_attn.k_proj.weights"] = header.pop(
+            "model.layers.0.self_attn.k_proj.weight")
+
+    refused(lambda m: edit_header(m, rename), "k_proj.weight")
+
+
+def test_unknown_config_key():
+    refused(lambda m: edit_config(m, attention_flavour="new"), "attention_flavour")
+
+
+def test_unknown_architecture():
+    refused(lambda m: edit_config(m, model_type="unheard_of", architectures=["Unheard"]),
+            "unheard_of")
+
+
+def test_impossible_numbers():
+    refused(lambda m: edit_config(m, num_hidden_layers=-1), "num_hidden_layers")
+    refused(lambda m: edit_config(m, hidden_size=2**62), "hidden_size")
+    refused(lambda m: edit_config(m, num_attention_heads=0), "num_attention_heads")
+
+
+def test_no_tokenizer():
+    refused(lambda m: os.unlink(os.path.join(m, "tokenizer.json")), "tokenizer.json")
+
+
+def test_a_template_that_does_not_compile():
+    def template(model):
+        with open(os.path.join(model, "chat_template.jinja"), "w", encoding="utf-8") as f:
+            f.write("{% for m in messages %}")
+
+    refused(template, "chat template")
+
+
+def test_no_such_model():
+    r = subprocess.run([os.environ["METRALECTL"], "serve", "/no/such/model", "--port",
+                        str(free_port())], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                       timeout=LIMIT_S, check=False)
+    assert r.returncode != 0 and "/no/such/model" in r.stderr, r.stderr
+
+
+if __name__ == "__main__":
+    run_tests(sys.modules[__name__])

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Workers and clients that die, stop, come late: nothing that was accepted is lost."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+from server import Server, run_tests
+
+TEXTS = [f"Tell me the story of number {i}, at length." for i in range(8)]
+FIELDS = {"max_tokens": 150, "temperature": 0.8, "ignore_eos": True}
+
+
+def ask_all(server, started=None):
+    """Eight streams at once; their texts."""
+    answers = [None] * len(TEXTS)
+
+    def ask(i):
+        text = ""
+        body = dict(FIELDS, model="m", seed=i, messages=[{"role": "user", "content": TEXTS[i]}])
+        for data in server.stream("/v1/chat/completions", body):
+            if data == "[DONE]":
+                answers[i] = text
+                return
+            chunk = json.loads(data)
+            assert "error" not in chunk, chunk
+            for choice in chunk["choices"]:
+                text += choice["delta"].get("content") or ""
+            if started is not None and len(text) > 20:
+                started.set()
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(TEXTS))]
+    for t in threads:
+        t.start()
+    if started is None:
+        for t in threads:
+            t.join()
+    return answers, threads
+
+
+def undisturbed():
+    with Server("--max-seq-len", "512") as s:
+        answers, _ = ask_all(s)
+        assert all(answers), answers
+        return answers
+
+
+EXPECTED = None
+
+
+def disturb(action):
+    with Server("--max-seq-len", "512") as s:
+        started = threading.Event()
+        answers, threads = ask_all(s, started)
+        assert started.wait(30), "no stream began"
+        action(s)
+        for t in threads:
+            t.join(120)
+        lost = sum(a != b for a, b in zip(answers, EXPECTED))
+        print(f"      {lost} of {len(answers)} streams differ")
+        assert lost == 0
+        return s.status()
+
+
+def kill_worker(server):
+    pid = server.worker_pid()
+    os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + 10
+    while server.worker_pid() in (0, pid) and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def test_worker_killed():
+    status = disturb(kill_worker)
+    assert status["workers"][0]["restarts"] == 1 and status["state"] == "ready", status
+
+
+def test_worker_killed_twice():
+    def twice(server):
+        kill_worker(server)
+        time.sleep(0.3)
+        kill_worker(server)
+
+    disturb(twice)
+
+
+def test_worker_stopped_and_continued():
+    def pause(server):
+        pid = server.worker_pid()
+        os.kill(pid, signal.SIGSTOP)
+        end = time.monotonic() + 8
+        while server.get("/health").status == 200 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert server.get("/health").status == 503, "a stopped worker must show"
+        assert server.get("/health/live").status == 200
+        os.kill(pid, signal.SIGCONT)
+
+    disturb(pause)
+
+
+def test_worker_stopped_for_good():
+    def freeze(server):
+        os.kill(server.worker_pid(), signal.SIGSTOP)
+
+    disturb(freeze)
+
+
+def test_restart_gives_the_same():
+    assert undisturbed() == EXPECTED
+
+
+def test_drain_finishes_what_runs():
+    with Server("--max-seq-len", "512") as s:
+        started = threading.Event()
+        answers, threads = ask_all(s, started)
+        assert started.wait(30)
+        time.sleep(0.1)
+        s.process.send_signal(signal.SIGTERM)
+        for t in threads:
+            t.join(60)
+        assert answers == EXPECTED
+        assert s.wait_end() == 0
+
+
+def test_drain_by_metralectl():
+    with Server("--max-seq-len", "512") as s:
+        s.ctl("drain")
+        assert s.get("/health").status == 503
+        body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        assert s.post("/v1/chat/completions", body).status == 503
+        s.ctl("resume")
+        assert s.post("/v1/chat/completions", dict(body, max_tokens=2)).status == 200
+        s.ctl("shutdown")
+        assert s.wait_end() == 0
+
+
+def test_a_client_that_goes_away_frees_its_sequence():
+    with Server("--max-seq-len", "512", "--max-batch-size", "2") as s:
+        for stream in (True, False):
+            sock = socket.create_connection(("127.0.0.1", s.port))
+            body = json.dumps(dict(FIELDS, model="m", max_tokens=450, stream=stream, seed=1,
+                                   messages=[{"role": "user", "content": TEXTS[0]}])).encode()
+            sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                         + str(len(body)).encode() + b"\r\n\r\n" + body)
+            end = time.monotonic() + 10
+            while s.status()["running"] == 0 and time.monotonic() < end:
+                time.sleep(0.005)
+            sock.close()
+            end = time.monotonic() + 5
+            while s.status()["running"] and time.monotonic() < end:
+                time.sleep(0.01)
+            assert s.status()["running"] == 0, "the sequence runs for nobody"
+        assert s.chat("hi", max_tokens=3, ignore_eos=True)
+
+
+def test_a_slow_reader_slows_only_itself():
+    with Server("--max-seq-len", "512") as s:
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(("127.0.0.1", s.port))
+        body = json.dumps(dict(FIELDS, model="m", stream=True, max_tokens=450, seed=1, logprobs=True,
+                               top_logprobs=20,
+                               messages=[{"role": "user", "content": TEXTS[0]}])).encode()
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                     + str(len(body)).encode() + b"\r\n\r\n" + body)
+        answers, _ = ask_all(s)
+        assert answers == EXPECTED
+        sock.close()
+
+
+def test_a_full_queue_says_when_to_come_back():
+    with Server("--max-seq-len", "512", "--max-batch-size", "1", "--max-num-seqs", "2") as s:
+        codes, lock = [], threading.Lock()
+
+        def ask(i):
+            r = s.post("/v1/chat/completions",
+                       dict(FIELDS, model="m", seed=i, max_tokens=200,
+                            messages=[{"role": "user", "content": "hi"}]))
+            with lock:
+                codes.append((r.status, r.headers.get("retry-after")))
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(12)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        refused = [c for c in codes if c[0] == 429]
+        assert refused and all(int(retry) >= 1 for _, retry in refused), codes
+        assert len(refused) + sum(c[0] == 200 for c in codes) == 12, codes
+
+
+def test_a_cache_too_small_for_all_at_once():
+    # 1 MB of f32 cache: 4 layers x 2 heads x 32 x 2 x 4 bytes = 2 KB a token, some 500 tokens.
+    with Server("--max-seq-len", "400", "--kv-cache-mb", "1", "--kv-cache-dtype", "f32") as s:
+        answers, _ = ask_all(s)
+        assert all(answers)
+        status = s.status()
+        assert status["running"] == 0 and status["waiting"] == 0
+        assert s.metric("metrale_preemptions_total") >= 0
+
+
+def test_a_request_over_its_time():
+    with Server("--max-seq-len", "512") as s:
+        r = s.post("/v1/chat/completions", dict(
+            FIELDS, model="m", max_tokens=450, timeout=0.02,
+            messages=[{"role": "user", "content": TEXTS[0]}]))
+        assert r.status == 504, (r.status, r.body)
+
+
+if __name__ == "__main__":
+    EXPECTED = undisturbed()
+    run_tests(sys.modules[__name__])
