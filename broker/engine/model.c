@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/text/jinja/jinja.h"
+#include "broker/text/template.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/checkpoint/checkpoint.h"
@@ -85,7 +85,7 @@ static bool load_template(struct mtr_model *m, const char *file, struct mtr_erro
         return false;
     if (!source.ptr)
         return true; /* chat requests will be refused, completions served */
-    m->chat_template = mtr_jinja_compile(&m->arena, source, err);
+    m->chat_template = mtr_template_compile(&m->arena, source, err);
     if (!m->chat_template)
         return mtr_error_prefix(err, "chat template");
     return template_variables(m, err);

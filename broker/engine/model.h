@@ -15,7 +15,7 @@
 #include "common/base/json.h"
 #include "common/circuit/plan.h"
 
-struct mtr_jinja;
+struct mtr_template;
 struct mtr_checkpoint;
 
 struct mtr_model_options {
@@ -42,7 +42,7 @@ struct mtr_model {
     const char *path; /* absolute: what workers open */
     struct mtr_str name;
     struct mtr_tokenizer *tokenizer;
-    const struct mtr_jinja *chat_template;     /* NULL: none; chat requests are refused */
+    const struct mtr_template *chat_template;     /* NULL: none; chat requests are refused */
     const struct mtr_json *template_variables; /* bos_token, eos_token, ... */
     const struct mtr_plan *plan;
     struct mtr_model_defaults defaults;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "broker/engine/prompt.h"
 
-#include "broker/text/jinja/jinja.h"
+#include "broker/text/template.h"
 #include "common/base/clock.h"
 
-#define RENDER_ARENA_BYTES ((size_t)768 << 20)
 #define MAX_MEMBERS        256
 
 /* ---- Variables of the template ----------------------------------------------------------------
@@ -58,10 +57,11 @@ static struct mtr_jinja_time local_time(void)
     return t;
 }
 
-static bool encode_spans(const struct mtr_jinja_result *text, struct mtr_arena *arena,
-                         struct mtr_encoder *encoder, struct mtr_ids *out, struct mtr_error *err)
+static bool encode_spans(struct mtr_template_output *text, struct mtr_encoder *encoder,
+                         struct mtr_ids *out, struct mtr_error *err)
 {
-    struct mtr_text_span *spans = mtr_arena_calloc(arena, text->span_count + 1, sizeof *spans);
+    struct mtr_text_span *spans =
+        mtr_arena_calloc(&text->arena, text->span_count + 1, sizeof *spans);
     if (!spans)
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory rendering the chat template");
     for (size_t i = 0; i < text->span_count; i++)
@@ -74,8 +74,6 @@ static bool encode_spans(const struct mtr_jinja_result *text, struct mtr_arena *
 static bool encode_chat(const struct mtr_model *model, const struct mtr_chat_request *r,
                         struct mtr_encoder *encoder, struct mtr_ids *out, struct mtr_error *err)
 {
-    static const char *const trusted[] = {"bos_token", "eos_token", "pad_token", "unk_token",
-                                          "messages[].role"};
     if (!model->chat_template)
         return mtr_fail_field(err, MTR_UNSUPPORTED, "messages",
                               "this model has no chat template; use /v1/completions");
@@ -83,19 +81,13 @@ static bool encode_chat(const struct mtr_model *model, const struct mtr_chat_req
     if (!collect(&v, model, r, err))
         return false;
     struct mtr_json root = {.kind = MTR_JSON_OBJECT, .count = v.count, .members = v.members};
-    struct mtr_jinja_options options = {
-        .now = local_time(),
-        .trusted = trusted,
-        .trusted_count = sizeof trusted / sizeof trusted[0],
-    };
-    struct mtr_arena arena;
-    struct mtr_jinja_result text = {0};
-    mtr_arena_init(&arena, RENDER_ARENA_BYTES);
-    bool ok = mtr_jinja_render(model->chat_template, &root, &options, &arena, &text, err);
+    struct mtr_jinja_time now = local_time();
+    struct mtr_template_output text = {0};
+    bool ok = mtr_template_render(model->chat_template, &root, &now, NULL, &text, err);
     if (!ok && !text.raised)
         mtr_error_prefix(err, "the chat template failed");
-    ok = ok && encode_spans(&text, &arena, encoder, out, err);
-    mtr_arena_free(&arena);
+    ok = ok && encode_spans(&text, encoder, out, err);
+    mtr_template_output_free(&text);
     return ok;
 }
 
