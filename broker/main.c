@@ -33,7 +33,7 @@ struct broker {
     struct mtr_arena arena;
     struct mtr_wire_keys keys;
     struct mtr_metrics metrics;
-    struct mtr_model *model;
+    struct mtr_served_model *model;
     struct mtr_engine *engine;
     struct mtr_access *access;
     struct mtr_http *http;
@@ -124,7 +124,7 @@ static bool read_keys(struct broker *b, struct mtr_error *err)
 static bool load_model(struct broker *b, struct mtr_error *err)
 {
     const struct mtr_broker_options *o = &b->options;
-    struct mtr_model_options m = {
+    struct mtr_served_model_options m = {
         .model = o->model,
         .cache_dir = o->cache_dir,
         .name = o->model_name,
@@ -142,7 +142,7 @@ static bool load_model(struct broker *b, struct mtr_error *err)
     };
     struct mtr_clock clock = mtr_clock_monotonic();
     uint64_t start = mtr_now_ns(&clock);
-    b->model = mtr_model_load(&m, err);
+    b->model = mtr_served_model_load(&m, err);
     if (!b->model)
         return mtr_error_prefix(err, "%s", o->model);
     mtr_info(&b->log, "model %.*s: %s, %s, %u tokens of context (%.0f ms)",
@@ -331,7 +331,7 @@ int main(int argc, char **argv)
     mtr_engine_destroy(b.engine); /* its last deliveries go to the HTTP threads */
     mtr_http_stop(b.http);
     mtr_access_free(b.access);
-    mtr_model_free(b.model);
+    mtr_served_model_free(b.model);
     mtr_arena_free(&b.arena);
     return status;
 }

@@ -76,7 +76,7 @@ static void check_processor(struct doctor *d)
     uname(&u);
     const char *model = proc_value(d, "/proc/cpuinfo", "model name");
     const char *flags = proc_value(d, "/proc/cpuinfo", "flags");
-    const char *isa = "portable C";
+    const char *isa = NULL;
     if (strcmp(u.machine, "aarch64") == 0)
         isa = "NEON";
     else if (flags && strstr(flags, " avx512vl"))
@@ -84,10 +84,10 @@ static void check_processor(struct doctor *d)
     else if (flags && strstr(flags, " avx2") && strstr(flags, " fma"))
         isa = "AVX2";
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    find(d, strcmp(isa, "portable C") == 0 ? NOTE : OK, "processor",
-         strcmp(isa, "portable C") == 0 ? "the host kernels will be slow on this processor" : NULL,
+    find(d, isa ? OK : NOTE, "processor",
+         isa ? NULL : "the host kernels will be slow on this processor",
          mtr_arena_printf(&d->arena, "%s, %ld cores, %s kernels", model ? model : u.machine, cores,
-                          isa));
+                          isa ? isa : "portable C"));
 }
 
 static void check_memory(struct doctor *d)

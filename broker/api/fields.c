@@ -33,6 +33,7 @@ static bool read_real(const struct mtr_json *v, const char *name, double min, do
                       double *out, struct mtr_error *err)
 {
     double d;
+    *out = 0;
     if (!mtr_json_number(v, &d))
         return wrong_type(v, name, "a number", err);
     if (!(d >= min && d <= max))
@@ -45,6 +46,7 @@ static bool read_real(const struct mtr_json *v, const char *name, double min, do
 static bool read_count(const struct mtr_json *v, const char *name, int64_t min, int64_t max,
                        int64_t *out, struct mtr_error *err)
 {
+    *out = 0;
     if (v->kind != MTR_JSON_INT)
         return wrong_type(v, name, "an integer", err);
     if (v->big || v->integer < min || v->integer > max)

@@ -100,7 +100,7 @@ void mtr_engine_status(struct mtr_engine *e, struct mtr_engine_status *out)
     pthread_mutex_unlock(&e->status_lock);
 }
 
-const struct mtr_model *mtr_engine_model(const struct mtr_engine *e)
+const struct mtr_served_model *mtr_engine_model(const struct mtr_engine *e)
 {
     return e->model;
 }
@@ -231,7 +231,7 @@ static bool create_scheduler(struct mtr_engine *e, struct mtr_error *err)
 }
 
 struct mtr_engine *mtr_engine_create(const struct mtr_engine_options *options,
-                                     struct mtr_model *model, struct mtr_metrics *metrics,
+                                     struct mtr_served_model *model, struct mtr_metrics *metrics,
                                      struct mtr_log *log, struct mtr_error *err)
 {
     struct mtr_engine *e = calloc(1, sizeof *e);

@@ -115,7 +115,7 @@ struct mtr_engine_status {
 void mtr_engine_status(struct mtr_engine *e, struct mtr_engine_status *out);
 const char *mtr_engine_state_name(enum mtr_engine_state s);
 
-const struct mtr_model *mtr_engine_model(const struct mtr_engine *e);
+const struct mtr_served_model *mtr_engine_model(const struct mtr_engine *e);
 struct mtr_pool *mtr_engine_pool(struct mtr_engine *e);
 struct mtr_metrics *mtr_engine_metrics(struct mtr_engine *e);
 
@@ -140,7 +140,7 @@ struct mtr_engine_options {
 };
 
 struct mtr_engine *mtr_engine_create(const struct mtr_engine_options *options,
-                                     struct mtr_model *model, struct mtr_metrics *metrics,
+                                     struct mtr_served_model *model, struct mtr_metrics *metrics,
                                      struct mtr_log *log, struct mtr_error *err);
 
 /* Refuses new jobs from now on; running ones go on. */

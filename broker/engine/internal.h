@@ -79,7 +79,7 @@ struct mtr_worker {
 
 struct mtr_engine {
     struct mtr_engine_options options;
-    struct mtr_model *model;
+    struct mtr_served_model *model;
     struct mtr_metrics *metrics;
     struct mtr_log *log;
     struct mtr_clock clock;

@@ -219,7 +219,7 @@ static void refuse(struct mtr_engine *e, struct mtr_job_state *s, const struct m
 /* ---- Requests into sequences ------------------------------------------------------------------
  */
 
-static void apply_defaults(const struct mtr_model *m, const struct mtr_chat_request *r,
+static void apply_defaults(const struct mtr_served_model *m, const struct mtr_chat_request *r,
                            struct mtr_sampling *s)
 {
     *s = r->sampling;
@@ -237,7 +237,7 @@ static void apply_defaults(const struct mtr_model *m, const struct mtr_chat_requ
 }
 
 /* End-of-generation ids, unless ignored, and the request's own. */
-static uint32_t collect_stops(const struct mtr_model *m, const struct mtr_chat_request *r,
+static uint32_t collect_stops(const struct mtr_served_model *m, const struct mtr_chat_request *r,
                               uint32_t stops[MTR_SCHED_MAX_STOPS])
 {
     uint32_t n = 0;
@@ -429,7 +429,7 @@ static void on_finished(struct mtr_engine *e, struct mtr_choice *c,
         mtr_fail(&error, MTR_TIMEOUT, "the request took longer than its time limit");
         break;
     case MTR_FINISH_ERROR:
-        error = ev->error;
+        error = *ev->error;
         break;
     case MTR_FINISH_NONE:
     case MTR_FINISH_CANCELLED:

@@ -21,7 +21,7 @@
 /* ---- Tokenizer --------------------------------------------------------------------------------
  */
 
-static bool load_tokenizer(struct mtr_model *m, struct mtr_error *err)
+static bool load_tokenizer(struct mtr_served_model *m, struct mtr_error *err)
 {
     struct mtr_str json, config;
     if (m->checkpoint->gguf) {
@@ -37,7 +37,7 @@ static bool load_tokenizer(struct mtr_model *m, struct mtr_error *err)
     return m->tokenizer || mtr_error_prefix(err, "tokenizer");
 }
 
-static bool check_vocabulary(const struct mtr_model *m, struct mtr_error *err)
+static bool check_vocabulary(const struct mtr_served_model *m, struct mtr_error *err)
 {
     uint32_t size = mtr_tokenizer_size(m->tokenizer);
     return size <= m->plan->vocab ||
@@ -49,7 +49,7 @@ static bool check_vocabulary(const struct mtr_model *m, struct mtr_error *err)
  */
 
 /* bos_token and friends, as transformers gives them to a template. */
-static bool template_variables(struct mtr_model *m, struct mtr_error *err)
+static bool template_variables(struct mtr_served_model *m, struct mtr_error *err)
 {
     const struct {
         const char *name;
@@ -76,7 +76,7 @@ static bool template_variables(struct mtr_model *m, struct mtr_error *err)
     return true;
 }
 
-static bool load_template(struct mtr_model *m, const char *file, struct mtr_error *err)
+static bool load_template(struct mtr_served_model *m, const char *file, struct mtr_error *err)
 {
     struct mtr_str source = {0};
     bool ok = file ? mtr_file_read(&m->arena, file, MAX_TEMPLATE_BYTES, &source, err)
@@ -94,7 +94,7 @@ static bool load_template(struct mtr_model *m, const char *file, struct mtr_erro
 /* ---- Generation settings ----------------------------------------------------------------------
  */
 
-static bool add_stop(struct mtr_model *m, uint32_t *ids, uint32_t id)
+static bool add_stop(struct mtr_served_model *m, uint32_t *ids, uint32_t id)
 {
     for (uint32_t i = 0; i < m->stop_count; i++)
         if (ids[i] == id)
@@ -103,7 +103,7 @@ static bool add_stop(struct mtr_model *m, uint32_t *ids, uint32_t id)
     return true;
 }
 
-static bool load_generation(struct mtr_model *m, struct mtr_error *err)
+static bool load_generation(struct mtr_served_model *m, struct mtr_error *err)
 {
     struct mtr_generation g;
     size_t eog_count;
@@ -119,7 +119,7 @@ static bool load_generation(struct mtr_model *m, struct mtr_error *err)
     for (size_t i = 0; i < eog_count; i++)
         add_stop(m, ids, eog[i]);
     m->stop_ids = ids;
-    m->defaults = (struct mtr_model_defaults){
+    m->defaults = (struct mtr_served_model_defaults){
         .temperature = g.temperature < 0 ? 1 : (float)g.temperature,
         .top_p = g.top_p < 0 ? 1 : (float)g.top_p,
         .min_p = g.min_p < 0 ? 0 : (float)g.min_p,
@@ -132,7 +132,8 @@ static bool load_generation(struct mtr_model *m, struct mtr_error *err)
 /* ---- Plan -------------------------------------------------------------------------------------
  */
 
-static bool load_plan(struct mtr_model *m, const struct mtr_model_options *o, struct mtr_error *err)
+static bool load_plan(struct mtr_served_model *m, const struct mtr_served_model_options *o,
+                      struct mtr_error *err)
 {
     struct mtr_config config;
     struct mtr_plan_options options = {
@@ -155,7 +156,8 @@ static bool load_plan(struct mtr_model *m, const struct mtr_model_options *o, st
     return mtr_preflight(m->plan, m->checkpoint, NULL, err);
 }
 
-static bool load(struct mtr_model *m, const struct mtr_model_options *o, struct mtr_error *err)
+static bool load(struct mtr_served_model *m, const struct mtr_served_model_options *o,
+                 struct mtr_error *err)
 {
     struct mtr_checkpoint_options options = {.cache_dir = o->cache_dir};
     m->checkpoint = mtr_checkpoint_open(&m->arena, o->model, &options, err);
@@ -172,22 +174,23 @@ static bool load(struct mtr_model *m, const struct mtr_model_options *o, struct 
            load_template(m, o->template_file, err) && load_generation(m, err);
 }
 
-struct mtr_model *mtr_model_load(const struct mtr_model_options *options, struct mtr_error *err)
+struct mtr_served_model *mtr_served_model_load(const struct mtr_served_model_options *options,
+                                               struct mtr_error *err)
 {
-    struct mtr_model *m = calloc(1, sizeof *m);
+    struct mtr_served_model *m = calloc(1, sizeof *m);
     if (!m) {
         mtr_fail(err, MTR_NO_MEMORY, "out of memory loading the model");
         return NULL;
     }
     mtr_arena_init(&m->arena, MODEL_ARENA_BYTES);
     if (!load(m, options, err)) {
-        mtr_model_free(m);
+        mtr_served_model_free(m);
         return NULL;
     }
     return m;
 }
 
-void mtr_model_free(struct mtr_model *m)
+void mtr_served_model_free(struct mtr_served_model *m)
 {
     if (!m)
         return;

@@ -18,7 +18,7 @@
 struct mtr_template;
 struct mtr_checkpoint;
 
-struct mtr_model_options {
+struct mtr_served_model_options {
     const char *model;     /* path or hub id */
     const char *cache_dir; /* or NULL */
     const char *name;      /* served name; NULL: the checkpoint's */
@@ -31,28 +31,29 @@ struct mtr_model_options {
 };
 
 /* Defaults that the checkpoint recommends; absent ones are the neutral values. */
-struct mtr_model_defaults {
+struct mtr_served_model_defaults {
     float temperature, top_p, min_p, repetition_penalty;
     uint32_t top_k;
 };
 
-struct mtr_model {
+struct mtr_served_model {
     struct mtr_arena arena;
     struct mtr_checkpoint *checkpoint;
     const char *path; /* absolute: what workers open */
     struct mtr_str name;
     struct mtr_tokenizer *tokenizer;
-    const struct mtr_template *chat_template;     /* NULL: none; chat requests are refused */
+    const struct mtr_template *chat_template;  /* NULL: none; chat requests are refused */
     const struct mtr_json *template_variables; /* bos_token, eos_token, ... */
     const struct mtr_plan *plan;
-    struct mtr_model_defaults defaults;
+    struct mtr_served_model_defaults defaults;
     uint32_t stop_count;
     const uint32_t *stop_ids; /* [stop_count] end of generation */
     uint32_t max_sequence_tokens;
     int64_t created; /* seconds since 1970 */
 };
 
-struct mtr_model *mtr_model_load(const struct mtr_model_options *options, struct mtr_error *err);
-void mtr_model_free(struct mtr_model *m);
+struct mtr_served_model *mtr_served_model_load(const struct mtr_served_model_options *options,
+                                               struct mtr_error *err);
+void mtr_served_model_free(struct mtr_served_model *m);
 
 #endif

@@ -4,7 +4,7 @@
 #include "broker/text/template.h"
 #include "common/base/clock.h"
 
-#define MAX_MEMBERS        256
+#define MAX_MEMBERS 256
 
 /* ---- Variables of the template ----------------------------------------------------------------
  */
@@ -31,7 +31,7 @@ static bool add_members(struct variables *v, const struct mtr_json *object)
     return true;
 }
 
-static bool collect(struct variables *v, const struct mtr_model *model,
+static bool collect(struct variables *v, const struct mtr_served_model *model,
                     const struct mtr_chat_request *r, struct mtr_error *err)
 {
     struct mtr_json yes = {.kind = MTR_JSON_BOOL, .boolean = !r->continue_final_message};
@@ -71,7 +71,7 @@ static bool encode_spans(struct mtr_template_output *text, struct mtr_encoder *e
                             out, err);
 }
 
-static bool encode_chat(const struct mtr_model *model, const struct mtr_chat_request *r,
+static bool encode_chat(const struct mtr_served_model *model, const struct mtr_chat_request *r,
                         struct mtr_encoder *encoder, struct mtr_ids *out, struct mtr_error *err)
 {
     if (!model->chat_template)
@@ -91,7 +91,7 @@ static bool encode_chat(const struct mtr_model *model, const struct mtr_chat_req
     return ok;
 }
 
-static bool check_ids(const struct mtr_model *model, const struct mtr_prompt *p,
+static bool check_ids(const struct mtr_served_model *model, const struct mtr_prompt *p,
                       struct mtr_ids *out, struct mtr_error *err)
 {
     for (uint32_t i = 0; i < p->id_count; i++) {
@@ -105,7 +105,7 @@ static bool check_ids(const struct mtr_model *model, const struct mtr_prompt *p,
     return true;
 }
 
-bool mtr_prompt_encode(const struct mtr_model *model, const struct mtr_chat_request *request,
+bool mtr_prompt_encode(const struct mtr_served_model *model, const struct mtr_chat_request *request,
                        const struct mtr_prompt *prompt, struct mtr_encoder *encoder,
                        struct mtr_ids *out, struct mtr_error *err)
 {

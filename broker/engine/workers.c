@@ -397,7 +397,7 @@ static void check_grace(struct mtr_engine *e, uint64_t now)
     const char *why = e->workers[0].failure;
     mtr_fail(&error, MTR_IO, "no worker has been ready for %llu s%s%s",
              (unsigned long long)(e->options.grace_ms / 1000), why[0] ? ": " : "", why);
-    mtr_sched_fail_all(e->sched, &error);
+    mtr_sched_fail_all(e->sched, &error, now);
     mtr_jobs_events(e);
 }
 

@@ -245,7 +245,7 @@ static void close_choice(struct mtr_exchange *x)
 static void on_started(struct mtr_exchange *x)
 {
     struct mtr_http *http = x->thread->http;
-    const struct mtr_model *model = mtr_engine_model(http->engine);
+    const struct mtr_served_model *model = mtr_engine_model(http->engine);
     struct mtr_answer_head head = {mtr_str(x->id), model->name, mtr_wall_seconds()};
     x->choice_count = x->request.prompt_count * x->request.choices;
     x->open_choices = x->choice_count;

@@ -20,7 +20,7 @@ static void send_json(h2o_req_t *req, int status, struct mtr_buf *body)
 /* ---- Models -----------------------------------------------------------------------------------
  */
 
-static void put_model(struct mtr_json_writer *w, const struct mtr_model *m)
+static void put_model(struct mtr_json_writer *w, const struct mtr_served_model *m)
 {
     mtr_json_begin_object(w);
     mtr_json_key(w, "id");
@@ -53,7 +53,7 @@ void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str r
 
 void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
 {
-    const struct mtr_model *m = mtr_engine_model(t->http->engine);
+    const struct mtr_served_model *m = mtr_engine_model(t->http->engine);
     if (!mtr_str_equal(rest, m->name)) {
         struct mtr_error error = {0};
         mtr_fail_field(&error, MTR_NOT_FOUND, "model",
@@ -119,7 +119,7 @@ struct helper {
     struct mtr_task task; /* first */
     struct mtr_message message;
     struct mtr_http_thread *thread;
-    const struct mtr_model *model;
+    const struct mtr_served_model *model;
     h2o_req_t *req; /* NULL: the client is gone */
     bool done;
     struct mtr_arena arena;
