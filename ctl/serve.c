@@ -208,14 +208,14 @@ static int supervise(struct supervisor *s)
     return WEXITSTATUS(broker_status);
 }
 
-/* The broker has told the worker to go; it gets a moment, then no choice. */
+/* Without a broker a worker has nothing to finish. */
 static void end_worker(struct supervisor *s)
 {
     s->stopping = true;
+    if (s->worker > 0)
+        kill(s->worker, SIGTERM);
     for (int ms = 0; s->worker > 0 && ms < WORKER_EXIT_MS; ms += 10) {
         int status;
-        if (ms == WORKER_EXIT_MS / 2)
-            kill(s->worker, SIGTERM);
         if (waitpid(s->worker, &status, WNOHANG) == s->worker)
             s->worker = 0;
         else

@@ -144,9 +144,11 @@ static void answer(struct mtr_engine *e, const Mtr__AdminRequest *request, Mtr__
         break;
     case MTR__ADMIN_REQUEST__BODY_DRAIN:
         mtr_engine_drain(e);
+        mtr_engine_publish(e); /* true before it is said */
         break;
     case MTR__ADMIN_REQUEST__BODY_RESUME:
         mtr_engine_resume(e);
+        mtr_engine_publish(e);
         break;
     case MTR__ADMIN_REQUEST__BODY_SHUTDOWN:
         ok = write(e->shutdown_fd, &one, sizeof one) == sizeof one;

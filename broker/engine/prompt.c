@@ -67,8 +67,7 @@ static bool encode_spans(struct mtr_template_output *text, struct mtr_encoder *e
     for (size_t i = 0; i < text->span_count; i++)
         spans[i] = (struct mtr_text_span){text->spans[i].len, text->spans[i].from_template};
     /* The template writes bos itself where the model wants one. */
-    return mtr_encode_spans(encoder, text->text, spans, text->span_count, MTR_ENCODE_PARSE_SPECIAL,
-                            out, err);
+    return mtr_encode_spans(encoder, text->text, spans, text->span_count, 0, out, err);
 }
 
 static bool encode_chat(const struct mtr_served_model *model, const struct mtr_chat_request *r,

@@ -13,6 +13,7 @@
  * once; any worker is watched by its heartbeats.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,7 +378,10 @@ static void check_worker(struct mtr_engine *e, uint32_t rank, uint64_t now)
     if (process_died(w->pidfd)) {
         lose_worker(e, rank, "its process ended", now);
     } else if (silence > LOST_NS) {
+        /* One that hangs would keep its memory and its place; whoever started it starts another. */
         send_exit(e, peer_of(w), w->epoch, "the broker heard nothing for too long");
+        if (w->pidfd >= 0)
+            syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
         lose_worker(e, rank, "it has been silent for too long", now);
     } else if (silence > SILENT_NS && !w->silent) {
         mtr_warn(e->log, "worker[%u] (pid %u) is silent", rank, w->pid);

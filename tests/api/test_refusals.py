@@ -8,7 +8,7 @@ import sys
 from server import Server, run_tests
 
 SERVER = None
-GOOD = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
+GOOD = {"model": "tiny", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
 
 
 def error_of(reply, status=400):
@@ -19,7 +19,8 @@ def error_of(reply, status=400):
 
 
 def test_fields_are_named():
-    for change, field in (({"temperature": "hot"}, "temperature"), ({"max_tokens": -1}, "max_tokens"),
+    for change, field in (({"temperature": "hot"}, "temperature"),
+                          ({"max_tokens": -1}, "max_tokens"),
                           ({"messages": []}, "messages"), ({"n": 0}, "n"), ({"stop": 5}, "stop"),
                           ({"unknown": 1}, "unknown"), ({"logit_bias": {"x": 1}}, "logit_bias"),
                           ({"tools": [{"type": "function"}]}, "tools"),
@@ -48,7 +49,7 @@ def test_prompts_that_do_not_fit():
     body = error_of(SERVER.post("/v1/chat/completions", dict(
         GOOD, messages=[{"role": "user", "content": "word " * 5000}])))
     assert "tokens" in body["message"]
-    body = error_of(SERVER.post("/v1/completions", {"prompt": [600], "max_tokens": 1}))
+    body = error_of(SERVER.post("/v1/completions", {"model": "tiny", "prompt": [600]}))
     assert "600" in body["message"]
 
 
@@ -82,14 +83,15 @@ def test_broken_http():
     for data in (b"GARBAGE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00",
                  b"POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
                  b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
-                 b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
+                 b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                 b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
         line = raw(data)
         assert line == b"" or b" 4" in line or b" 5" in line, (data, line)
     assert SERVER.get("/health").status == 200
 
 
 def test_a_body_over_the_limit():
-    r = SERVER.post("/v1/completions", {"prompt": "x" * 200000, "max_tokens": 1})
+    r = SERVER.post("/v1/completions", {"prompt": "x" * 200000})
     assert r.status == 413, r.status
 
 
@@ -109,7 +111,8 @@ def test_keys():
         error_of(s.post("/v1/chat/completions", GOOD), 401)
         error_of(s.post("/tokenize", {"prompt": "a"}), 401)
         error_of(s.post("/v1/chat/completions", GOOD, {"Authorization": "Bearer wrong"}), 401)
-        assert s.post("/v1/chat/completions", GOOD, {"Authorization": "Bearer secret"}).status == 200
+        good = {"Authorization": "Bearer secret"}
+        assert s.post("/v1/chat/completions", GOOD, good).status == 200
         assert s.get("/health").status == 200
 
 

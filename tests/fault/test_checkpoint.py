@@ -46,17 +46,25 @@ def edit_config(model, **changes):
         json.dump(config, f)
 
 
-def edit_header(model, edit):
-    """Changes the safetensors header; the data stays where it is."""
+def edit_tensors(model, edit):
+    """Changes the tensors {name: (entry, bytes)} and writes the file anew, without gaps."""
     path = os.path.join(model, "model.safetensors")
     with open(path, "rb") as f:
         raw = f.read()
     size = struct.unpack("<Q", raw[:8])[0]
     header = json.loads(raw[8:8 + size])
-    edit(header)
+    data = raw[8 + size:]
+    metadata = header.pop("__metadata__", None)
+    tensors = {name: (entry, data[slice(*entry["data_offsets"])])
+               for name, entry in header.items()}
+    edit(tensors)
+    header, out = {"__metadata__": metadata} if metadata else {}, b""
+    for name, (entry, content) in tensors.items():
+        header[name] = dict(entry, data_offsets=[len(out), len(out) + len(content)])
+        out += content
     new = json.dumps(header).encode()
     with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(new)) + new + raw[8 + size:])
+        f.write(struct.pack("<Q", len(new)) + new + out)
 
 
 def test_truncated():
@@ -76,23 +84,23 @@ def test_header_overflow():
 
 
 def test_tensor_missing():
-    refused(lambda m: edit_header(m, lambda h: h.pop("model.layers.2.mlp.up_proj.weight")),
+    refused(lambda m: edit_tensors(m, lambda t: t.pop("model.layers.2.mlp.up_proj.weight")),
             "model.layers.2.mlp.up_proj.weight")
 
 
 def test_tensor_misshaped():
-    def transpose(header):
-        header["model.layers.1.mlp.down_proj.weight"]["shape"].reverse()
+    def transpose(tensors):
+        tensors["model.layers.1.mlp.down_proj.weight"][0]["shape"].reverse()
 
-    refused(lambda m: edit_header(m, transpose), "model.layers.1.mlp.down_proj.weight")
+    refused(lambda m: edit_tensors(m, transpose), "model.layers.1.mlp.down_proj.weight")
 
 
 def test_tensor_renamed():
-    def rename(header):
-        header["model.layers.0.self_attn.k_proj.weights"] = header.pop(
+    def rename(tensors):
+        tensors["model.layers.0.self_attn.k_proj.weights"] = tensors.pop(
             "model.layers.0.self_attn.k_proj.weight")
 
-    refused(lambda m: edit_header(m, rename), "k_proj.weight")
+    refused(lambda m: edit_tensors(m, rename), "k_proj.weight")
 
 
 def test_unknown_config_key():

@@ -162,8 +162,8 @@ def test_a_slow_reader_slows_only_itself():
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.connect(("127.0.0.1", s.port))
-        body = json.dumps(dict(FIELDS, model="m", stream=True, max_tokens=450, seed=1, logprobs=True,
-                               top_logprobs=20,
+        body = json.dumps(dict(FIELDS, model="m", stream=True, max_tokens=450, seed=1,
+                               logprobs=True, top_logprobs=20,
                                messages=[{"role": "user", "content": TEXTS[0]}])).encode()
         sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
                      + str(len(body)).encode() + b"\r\n\r\n" + body)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A server under test: started, asked, stopped. Standard library only.
 
-Programs come from the environment: METRALECTL is the path of metralectl in the build tree. Every wait
-is bounded; whatever was started is stopped, also when a test fails.
+Programs come from the environment: METRALECTL is the path of metralectl in the build tree. Every
+wait is bounded; whatever was started is stopped, also when a test fails.
 """
 
 import contextlib
@@ -166,8 +166,8 @@ class Server:
 
     def chat(self, text, **fields):
         """The answer's text to one user message, not streamed."""
-        r = self.post("/v1/chat/completions",
-                      dict({"model": "any", "messages": [{"role": "user", "content": text}]}, **fields))
+        body = dict({"model": "any", "messages": [{"role": "user", "content": text}]}, **fields)
+        r = self.post("/v1/chat/completions", body)
         assert r.status == 200, (r.status, r.body)
         return r.json()["choices"][0]["message"]["content"]
 
