@@ -18,6 +18,12 @@ static void setup(void)
     ck_assert(mtr_sched_check(r.sched, &r.err));
 }
 
+/* What was broken on purpose can still be freed. */
+static void teardown(void)
+{
+    mtr_sched_destroy(r.sched);
+}
+
 static void finds(const char *word)
 {
     ck_assert(!mtr_sched_check(r.sched, &r.err));
@@ -87,7 +93,7 @@ END_TEST
 
 MTR_CHECK_MAIN("sched/check")
 {
-    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_leaked_block);
     tcase_add_test(tc, a_block_of_two_owners);
     tcase_add_test(tc, a_block_in_use_that_was_given_back);
