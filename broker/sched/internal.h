@@ -63,7 +63,8 @@ struct mtr_sched {
     struct mtr_sched_event *events;
     size_t event_count, events_cap;
     size_t events_taken;
-    struct mtr_arena event_memory; /* of errors */
+    struct mtr_arena event_memory[2]; /* of errors, in turns */
+    uint32_t event_turn;
 
     struct mtr_policy_state policy;
     struct mtr_sched_stats stats; /* the counters only */

@@ -135,7 +135,8 @@ struct mtr_sched *mtr_sched_create(const struct mtr_sched_config *c, struct mtr_
         s->next_id = 1;
         s->next_deadline_ns = UINT64_MAX;
         s->most_tokens = s->most_lane_tokens = c->max_sequence_tokens;
-        mtr_arena_init(&s->event_memory, 0);
+        mtr_arena_init(&s->event_memory[0], 0);
+        mtr_arena_init(&s->event_memory[1], 0);
     }
     if (s && allocate(s))
         return s;
@@ -159,7 +160,8 @@ void mtr_sched_destroy(struct mtr_sched *s)
     mtr_radix_free(&s->radix);
     mtr_id_pool_free(&s->slots);
     mtr_map_free(&s->by_id);
-    mtr_arena_free(&s->event_memory);
+    mtr_arena_free(&s->event_memory[0]);
+    mtr_arena_free(&s->event_memory[1]);
     free(s->running);
     free(s->lanes);
     free(s->changes);
@@ -185,13 +187,15 @@ static bool reserve_events(struct mtr_sched *s, size_t more)
     return ok;
 }
 
-/* Events that were taken make room at the first call that adds new ones. */
+/* Events that were taken make room for the first that is new. Their errors stay for one round more:
+ * a driver that cancels siblings while it walks a copy of the events makes new ones meanwhile. */
 static void forget_taken(struct mtr_sched *s)
 {
     if (s->events_taken == 0)
         return;
     s->event_count = s->events_taken = 0;
-    mtr_arena_reset(&s->event_memory);
+    s->event_turn ^= 1;
+    mtr_arena_reset(&s->event_memory[s->event_turn]);
 }
 
 struct mtr_sched_event *mtr_sched_event(struct mtr_sched *s, struct mtr_seq *q,
@@ -362,6 +366,16 @@ void mtr_sched_preempt(struct mtr_sched *s, struct mtr_seq *q)
     mtr_seq_list_insert(&s->waiting, q);
 }
 
+static const struct mtr_error *keep_error(struct mtr_sched *s, const struct mtr_error *why)
+{
+    static const struct mtr_error no_memory = {.code = MTR_NO_MEMORY, .message = "out of memory"};
+    struct mtr_error *copy = mtr_arena_alloc(&s->event_memory[s->event_turn], sizeof(*copy));
+    if (!copy)
+        return &no_memory;
+    *copy = *why;
+    return copy;
+}
+
 static void learn_interval(struct mtr_sched *s, uint64_t now_ns)
 {
     uint64_t interval = now_ns - s->last_finish_ns;
@@ -383,12 +397,8 @@ void mtr_sched_finish(struct mtr_sched *s, struct mtr_seq *q, enum mtr_finish fi
     e->prompt_tokens = q->prompt;
     e->cached_tokens = q->cached_tokens;
     e->output_tokens = mtr_seq_outputs(q);
-    if (finish == MTR_FINISH_ERROR) {
-        struct mtr_error *copy = mtr_arena_alloc(&s->event_memory, sizeof(*copy));
-        if (copy)
-            *copy = *why;
-        e->error = copy;
-    }
+    if (finish == MTR_FINISH_ERROR)
+        e->error = keep_error(s, why);
     if (q->running)
         stop_running(s, q);
     else

@@ -232,8 +232,8 @@ void mtr_sched_expire(struct mtr_sched *s, uint64_t now_ns);
 /* The earliest time at which something is to be done without any other cause; UINT64_MAX: never. */
 uint64_t mtr_sched_next_ns(const struct mtr_sched *s);
 
-/* The events since the last call, in order; valid until the next call that changes the scheduler.
- */
+/* The events since the last call, in order; valid until the next call that changes the scheduler
+ * (what their `error` points to, until events are taken twice more). */
 size_t mtr_sched_events(struct mtr_sched *s, const struct mtr_sched_event **events);
 
 uint32_t mtr_sched_in_flight(const struct mtr_sched *s); /* unanswered plans */
