@@ -16,6 +16,7 @@
 #include "worker/session/guard.h"
 #include "worker/session/link.h"
 #include "worker/session/load.h"
+#include "worker/weights/progress.h"
 
 #define MESSAGE_BYTES (1u << 30) /* of one unpacked message, at most */
 #define SEND_MS       5000       /* the broker must make room for a message in this time */
@@ -32,7 +33,9 @@ struct session {
     struct mtr_arena scratch; /* of the result while it is packed */
     struct mtr_buf out;
     uint64_t epoch, last_step;
-    uint64_t idle_since_ns; /* 0: a plan was waiting already */
+    uint64_t idle_since_ns;       /* 0: a plan was waiting already */
+    struct mtr_progress progress; /* of the load, for people */
+    uint64_t progress_bytes;      /* done in its phase */
     bool loaded, exiting;
 };
 
@@ -78,9 +81,21 @@ static bool say_hello(struct session *s, struct mtr_error *err)
     return mtr_link_send(s->link, &message, SEND_MS, err);
 }
 
+/* A phase ends when the next one begins. */
+static void show_progress(struct session *s, const char *phase, uint64_t done, uint64_t total)
+{
+    if (!s->progress.phase || strcmp(s->progress.phase, phase) != 0) {
+        mtr_progress_end(&s->progress, s->progress_bytes, now_ns());
+        mtr_progress_begin(&s->progress, s->log, phase, now_ns());
+    }
+    s->progress_bytes = done;
+    mtr_progress_update(&s->progress, done, total, now_ns());
+}
+
 static bool report_progress(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     struct session *s = context;
+    show_progress(s, phase, done, total);
     Mtr__LoadProgress progress = MTR__LOAD_PROGRESS__INIT;
     Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
     progress.phase = (char *)phase;
@@ -143,8 +158,10 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
     mtr_link_set_epoch(s->link, epoch);
     mtr_info(s->log, "loading %s", load->checkpoint);
     struct mtr_load_progress progress = {report_progress, s};
-    if (!fit_threads(s, load->threads, err) ||
-        !mtr_load_model(&s->model, load, s->backend, &progress, err))
+    bool ok = fit_threads(s, load->threads, err) &&
+              mtr_load_model(&s->model, load, s->backend, &progress, err);
+    mtr_progress_end(&s->progress, s->progress_bytes, now_ns());
+    if (!ok)
         return false;
     s->loaded = true;
     mtr_guard_memory(s->log);

@@ -36,7 +36,7 @@ struct loading {
     struct mtr_event *staged[STAGES]; /* recorded behind the upload of that buffer */
     uint64_t stage_bytes;
     uint32_t turn;
-    uint64_t done_bytes, total_bytes;
+    uint64_t done_bytes, told_bytes, total_bytes;
 };
 
 static bool ask_device(struct loading *l, struct mtr_error *err)
@@ -49,10 +49,14 @@ static bool ask_device(struct loading *l, struct mtr_error *err)
     return true;
 }
 
+/* Small weights are many: they are reported together. */
 static bool report(struct loading *l, uint64_t more, struct mtr_error *err)
 {
     l->done_bytes += more;
-    if (l->o->progress && !l->o->progress(l->o->context, l->done_bytes, l->total_bytes))
+    bool due = l->done_bytes - l->told_bytes >= CHUNK_BYTES || l->done_bytes == l->total_bytes;
+    if (due)
+        l->told_bytes = l->done_bytes;
+    if (due && l->o->progress && !l->o->progress(l->o->context, l->done_bytes, l->total_bytes))
         return mtr_fail(err, MTR_BUSY, "loading was cancelled");
     return true;
 }

@@ -61,6 +61,7 @@ void mtr_progress_update(struct mtr_progress *p, uint64_t done_bytes, uint64_t t
     if (done_bytes > total_bytes)
         done_bytes = total_bytes;
     p->shown_ns = now_ns;
+    p->shown = true;
     if (p->terminal) {
         draw(p, done_bytes, total_bytes, now_ns);
         p->drawn = true;
@@ -77,6 +78,8 @@ void mtr_progress_end(struct mtr_progress *p, uint64_t total_bytes, uint64_t now
     if (p->drawn)
         write_all(p->log->fd, erase, sizeof erase - 1);
     p->drawn = false;
+    if (!p->shown)
+        return;
     mtr_info(p->log, "%s: %.1f MB in %.2f s (%.1f GB/s)", p->phase, (double)total_bytes / MB, time,
              (double)total_bytes / GB / time);
 }

@@ -20,7 +20,8 @@ struct mtr_progress {
     struct mtr_log *log;
     const char *phase; /* "weights" */
     bool terminal;     /* log->fd is one */
-    bool drawn;
+    bool shown;        /* anything at all */
+    bool drawn;        /* a bar that still stands there */
     uint64_t start_ns;
     uint64_t shown_ns;
 };
@@ -31,7 +32,8 @@ void mtr_progress_begin(struct mtr_progress *p, struct mtr_log *log, const char 
 void mtr_progress_update(struct mtr_progress *p, uint64_t done_bytes, uint64_t total_bytes,
                          uint64_t now_ns);
 
-/* Removes the bar and logs what was done: "weights: 96.6 MB in 0.05 s (1.9 GB/s)". */
+/* Removes the bar; if there was one, or a line, logs what was done: "weights: 96.6 MB in 2.05 s
+ * (...)". Fine on a zeroed struct. */
 void mtr_progress_end(struct mtr_progress *p, uint64_t total_bytes, uint64_t now_ns);
 
 #endif

@@ -39,8 +39,8 @@ struct mtr_weights_options {
     bool dummy;
     uint64_t dummy_seed;
 
-    /* Called on the loading thread, at most once a chunk: bytes of the plan's weights that are in
-     * place, of all. NULL: nobody asks. Returning false cancels the load (MTR_BUSY). */
+    /* Called on the loading thread every few megabytes and at the end: bytes copied so far, and of
+     * all that are to be copied. NULL: nobody asks. Returning false cancels the load (MTR_BUSY). */
     bool (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *context;
 };
