@@ -83,6 +83,13 @@ void mtr_bpe_table_put(struct mtr_bpe_table *t, struct mtr_bpe_pair pair)
     *probe(t, pair.left, pair.right, hash) = pair;
 }
 
+const struct mtr_bpe_pair *mtr_bpe_table_find(const struct mtr_bpe_table *t, uint32_t left,
+                                              uint32_t right)
+{
+    const struct mtr_bpe_pair *p = probe(t, left, right, pair_hash(left, right));
+    return p->id == MTR_TOKEN_NONE ? NULL : p;
+}
+
 uint32_t mtr_bpe_score_rank(float score)
 {
     uint32_t bits;
@@ -128,59 +135,56 @@ static inline struct made rule(const struct rules *r, uint32_t left, uint32_t le
 /* ------------------------------------------------------------------------------------ short words
  */
 
+struct short_symbol {
+    uint32_t id, at;     /* at: where its text begins; it ends where the next one's begins */
+    uint32_t rank, made; /* of the pair with the next symbol */
+};
+
 struct short_word {
-    uint32_t id[SHORT_WORD], len[SHORT_WORD], at[SHORT_WORD];
-    uint32_t rank[SHORT_WORD], made[SHORT_WORD]; /* of the pair with the next symbol */
+    struct short_symbol s[SHORT_WORD + 1]; /* [count], and the end of the text */
     size_t count;
 };
 
 static inline void rank_pair(const struct rules *r, struct short_word *w, size_t i)
 {
-    w->rank[i] = NO_RANK;
+    struct short_symbol *s = &w->s[i];
+    s->rank = NO_RANK;
     if (i + 1 >= w->count)
         return;
-    struct made m = rule(r, w->id[i], w->len[i], w->id[i + 1], w->len[i + 1], w->at[i]);
-    w->rank[i] = m.rank;
-    w->made[i] = m.id;
-}
-
-static inline void remove_symbol(struct short_word *w, size_t i)
-{
-    size_t tail = (--w->count - i) * sizeof(uint32_t);
-    memmove(w->id + i, w->id + i + 1, tail);
-    memmove(w->len + i, w->len + i + 1, tail);
-    memmove(w->at + i, w->at + i + 1, tail);
-    memmove(w->rank + i, w->rank + i + 1, tail);
-    memmove(w->made + i, w->made + i + 1, tail);
+    struct made m = rule(r, s[0].id, s[1].at - s[0].at, s[1].id, s[2].at - s[1].at, s[0].at);
+    s->rank = m.rank;
+    s->made = m.id;
 }
 
 static inline void merge_short(const struct rules *r, struct mtr_bpe_work *work)
 {
-    struct short_word w = {.count = work->count};
+    struct short_word w; /* not cleared: most words are far shorter */
     uint32_t at = 0;
-    for (size_t i = 0; i < w.count; i++) {
-        w.id[i] = work->symbols[i].id;
-        w.len[i] = work->symbols[i].len;
-        w.at[i] = at;
-        at += w.len[i];
+    w.count = work->count;
+    for (size_t i = 0; i < work->count; i++) {
+        w.s[i].id = work->symbols[i].id;
+        w.s[i].at = at;
+        at += work->symbols[i].len;
     }
-    for (size_t i = 0; i < w.count; i++)
+    w.s[w.count].at = at;
+    for (size_t i = 0; i < work->count; i++)
         rank_pair(r, &w, i);
-    for (;;) {
+    while (w.count > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < w.count; i++)
-            best = w.rank[i] < w.rank[best] ? i : best;
-        if (w.rank[best] == NO_RANK)
+            best = w.s[i].rank < w.s[best].rank ? i : best;
+        if (w.s[best].rank == NO_RANK)
             break;
-        w.id[best] = w.made[best];
-        w.len[best] += w.len[best + 1];
-        remove_symbol(&w, best + 1);
+        w.s[best].id = w.s[best].made;
+        w.count--;
+        for (size_t i = best + 1; i <= w.count; i++)
+            w.s[i] = w.s[i + 1];
         rank_pair(r, &w, best);
         if (best > 0)
             rank_pair(r, &w, best - 1);
     }
     for (size_t i = 0; i < w.count; i++)
-        work->symbols[i] = (struct mtr_bpe_symbol){w.id[i], w.len[i]};
+        work->symbols[i] = (struct mtr_bpe_symbol){w.s[i].id, w.s[i + 1].at - w.s[i].at};
     work->count = w.count;
 }
 

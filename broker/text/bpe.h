@@ -40,6 +40,10 @@ void mtr_bpe_table_free(struct mtr_bpe_table *t);
 /* A pair that is already there gets the new rank and id. */
 void mtr_bpe_table_put(struct mtr_bpe_table *t, struct mtr_bpe_pair pair);
 
+/* The entry of a pair, or NULL. */
+const struct mtr_bpe_pair *mtr_bpe_table_find(const struct mtr_bpe_table *t, uint32_t left,
+                                              uint32_t right);
+
 /* Tokens by text with scores: borrowed from the model. */
 struct mtr_bpe_scores {
     const struct mtr_vocab *vocab; /* tokens that merges may make */

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/text/closed_chars.h"
 #include "broker/text/unicode.h"
 #include "common/base/buf.h"
+#include "common/base/utf8.h"
 
-#define CACHE_ENTRIES    8192 /* half a megabyte: stays in a second-level cache */
+#define CACHE_ENTRIES    16384 /* one megabyte: stays in a second-level cache */
 #define CACHE_WORD_BYTES 28
 #define CACHE_WORD_IDS   8
 #define UNCUT_BYTES      16 /* shorter ASCII words are not worth looking for joints */
@@ -56,6 +58,22 @@ static bool find_joints(struct mtr_model *m)
     return true;
 }
 
+/* The characters that are tokens. */
+static uint32_t *token_chars(const struct mtr_vocab *pieces)
+{
+    uint32_t *ids = malloc(MTR_CLOSED_CHARS * sizeof *ids);
+    uint32_t cp;
+    if (ids == NULL)
+        return NULL;
+    memset(ids, 0xff, MTR_CLOSED_CHARS * sizeof *ids);
+    for (uint32_t id = 0; id < pieces->size; id++) {
+        struct mtr_str s = mtr_vocab_get(pieces, id);
+        if (s.len > 0 && s.len < 4 && mtr_utf8_decode(s.ptr, s.len, &cp) == (int)s.len)
+            ids[cp] = mtr_vocab_find(pieces, s);
+    }
+    return ids;
+}
+
 bool mtr_model_finish(struct mtr_model *m, struct mtr_error *err)
 {
     find_byte_ids(m);
@@ -63,7 +81,12 @@ bool mtr_model_finish(struct mtr_model *m, struct mtr_error *err)
         return mtr_fail(err, MTR_NO_MEMORY, "tokenizer model: out of memory");
     if (m->kind == MTR_MODEL_UNIGRAM)
         return mtr_unigram_init(&m->unigram, &m->pieces, m->scores, err);
-    return true;
+    if (!m->cuts)
+        return true;
+    m->chars = m->kind == MTR_MODEL_BPE_BYTES
+                   ? mtr_closed_chars(&m->pieces, &m->merges, m->byte_ids)
+                   : token_chars(&m->pieces);
+    return m->chars != NULL || mtr_fail(err, MTR_NO_MEMORY, "tokenizer model: out of memory");
 }
 
 void mtr_model_free(struct mtr_model *m)
@@ -72,6 +95,7 @@ void mtr_model_free(struct mtr_model *m)
     mtr_bpe_table_free(&m->merges);
     mtr_joints_free(&m->joints);
     mtr_unigram_free(&m->unigram);
+    free(m->chars);
     free(m->ranks);
     free(m->scores);
     memset(m, 0, sizeof *m);
@@ -99,19 +123,49 @@ static bool push_bytes(const struct mtr_model *m, struct mtr_bpe_work *w, struct
     return true;
 }
 
+/* The id of the character at `at` if it may enter as one symbol: closed, and no ASCII beside it. */
+static uint32_t closed_char(const struct mtr_model *m, struct mtr_str s, size_t at, size_t *len)
+{
+    uint32_t cp;
+    *len = (size_t)mtr_utf8_next(s.ptr + at, &cp);
+    if (cp >= MTR_CLOSED_CHARS || (at > 0 && (uint8_t)s.ptr[at - 1] < 0x80) ||
+        (at + *len < s.len && (uint8_t)s.ptr[at + *len] < 0x80))
+        return MTR_TOKEN_NONE;
+    return m->chars[cp];
+}
+
+static void start_byte(const struct mtr_model *m, struct mtr_bpe_work *w, char byte)
+{
+    uint32_t id = m->byte_ids[(uint8_t)byte];
+    id = id == MTR_TOKEN_NONE ? m->unknown : id;
+    if (id != MTR_TOKEN_NONE)
+        w->symbols[w->count++] = (struct mtr_bpe_symbol){id, 1};
+}
+
 static bool start_bytes(const struct mtr_model *m, struct mtr_bpe_work *w, struct mtr_str s)
 {
     w->count = 0;
     if (!mtr_grow((void **)&w->symbols, &w->cap, s.len, sizeof *w->symbols))
         return false;
-    for (size_t i = 0; i < s.len; i++) {
-        uint32_t id = m->byte_ids[(uint8_t)s.ptr[i]];
+    for (size_t at = 0; at < s.len;) {
+        size_t len = 1;
+        uint32_t id = MTR_TOKEN_NONE;
+        if ((uint8_t)s.ptr[at] >= 0x80)
+            id = closed_char(m, s, at, &len);
         if (id != MTR_TOKEN_NONE)
-            w->symbols[w->count++] = (struct mtr_bpe_symbol){id, 1};
-        else if (m->unknown != MTR_TOKEN_NONE)
-            w->symbols[w->count++] = (struct mtr_bpe_symbol){m->unknown, 1};
+            w->symbols[w->count++] = (struct mtr_bpe_symbol){id, (uint32_t)len};
+        for (size_t i = 0; id == MTR_TOKEN_NONE && i < len; i++)
+            start_byte(m, w, s.ptr[at + i]);
+        at += len;
     }
     return true;
+}
+
+static uint32_t plain_char(const struct mtr_model *m, struct mtr_str c)
+{
+    uint32_t cp;
+    mtr_utf8_next(c.ptr, &cp);
+    return cp < MTR_CLOSED_CHARS ? m->chars[cp] : mtr_vocab_find(&m->pieces, c);
 }
 
 /* The id of a character in its place in the word, where pieces inside and at the end are marked. */
@@ -120,7 +174,7 @@ static uint32_t find_char(const struct mtr_model *m, struct mtr_str c, bool firs
     char text[4 + 2 * MTR_MODEL_MAX_AFFIX_BYTES];
     size_t len = 0;
     if (m->prefix_len + m->suffix_len == 0)
-        return mtr_vocab_find(&m->pieces, c);
+        return plain_char(m, c);
     if (!first) {
         memcpy(text, m->prefix, m->prefix_len);
         len = m->prefix_len;
@@ -167,7 +221,7 @@ static bool merge_scores(const struct mtr_model *m, struct mtr_bpe_work *w, stru
     w->count = 0;
     for (size_t at = 0; at < s.len;) {
         struct mtr_str c = mtr_str_sub(s, at, (size_t)mtr_utf8_length(s.ptr[at]));
-        if (!mtr_bpe_push(w, mtr_vocab_find(&m->pieces, c), (uint32_t)c.len))
+        if (!mtr_bpe_push(w, plain_char(m, c), (uint32_t)c.len))
             return false;
         at += c.len;
     }
@@ -339,7 +393,8 @@ static uint32_t longest_piece(const struct mtr_model *m, struct mtr_str rest, bo
 {
     struct mtr_str prefix = {m->prefix, first ? 0 : m->prefix_len};
     for (*len = rest.len; *len > 0; *len = mtr_utf8_back(rest.ptr, *len)) {
-        uint32_t id = mtr_vocab_find_pair(&m->pieces, prefix, mtr_str_sub(rest, 0, *len));
+        uint32_t id =
+            mtr_vocab_find_pair(&m->pieces, prefix, mtr_str_sub(rest, 0, *len), MTR_TOKEN_NONE);
         if (id != MTR_TOKEN_NONE)
             return id;
     }

@@ -38,7 +38,9 @@ struct mtr_model {
 
     struct mtr_bpe_table merges;
     struct mtr_joints joints;
-    bool cuts;                                  /* joints are in use */
+    bool cuts;       /* joints are in use */
+    uint32_t *chars; /* [MTR_CLOSED_CHARS] characters that enter merging as one symbol: the closed
+                      * ones for BPE_BYTES, else those that are tokens */
     char prefix[MTR_MODEL_MAX_AFFIX_BYTES + 1]; /* before pieces inside a word: "##" */
     char suffix[MTR_MODEL_MAX_AFFIX_BYTES + 1]; /* behind the last piece of a word: "</w>" */
     size_t prefix_len, suffix_len;

@@ -420,14 +420,42 @@ void mtr_regex_begin(struct mtr_regex_scanner *s, size_t len)
     s->steps = (uint64_t)len * MTR_REGEX_STEPS_PER_BYTE + MTR_REGEX_STEPS_AT_LEAST;
 }
 
-static bool push(struct mtr_regex_scanner *s, struct mtr_regex_frame f)
+/* Room for one more frame, its fields to be set by the caller; NULL: the limit, or no memory. */
+static inline struct mtr_regex_frame *push(struct mtr_regex_scanner *s)
 {
-    if (s->count == s->cap && (s->count >= MTR_REGEX_MAX_FRAMES ||
-                               !mtr_grow((void **)&s->frames, &s->cap, s->count + 1, sizeof f))) {
+    if (s->count == s->cap &&
+        (s->count >= MTR_REGEX_MAX_FRAMES ||
+         !mtr_grow((void **)&s->frames, &s->cap, s->count + 1, sizeof *s->frames))) {
         s->failed = true;
-        return false;
+        return NULL;
     }
-    s->frames[s->count++] = f;
+    return &s->frames[s->count++];
+}
+
+/* Where to go on if what follows fails: at pc, from at, or from any character before it down to
+ * low. */
+static inline bool push_back(struct mtr_regex_scanner *s, uint32_t pc, size_t at, size_t low)
+{
+    struct mtr_regex_frame *f = push(s);
+    if (f == NULL)
+        return false;
+    f->pc = pc;
+    f->at = at;
+    f->low = low;
+    f->lazy = false;
+    return true;
+}
+
+/* A lazy run at pc that may take so many more characters. */
+static bool push_lazy(struct mtr_regex_scanner *s, uint32_t pc, size_t at, size_t more)
+{
+    struct mtr_regex_frame *f = push(s);
+    if (f == NULL)
+        return false;
+    f->pc = pc;
+    f->at = at;
+    f->more = more < UINT32_MAX ? (uint32_t)more : UINT32_MAX;
+    f->lazy = true;
     return true;
 }
 
@@ -500,14 +528,13 @@ static bool take_run(const struct mtr_regex *r, struct mtr_regex_scanner *s, str
     size_t most = i->b == MTR_REGEX_INFINITE ? SIZE_MAX : i->b - i->a;
     *at = low;
     if (i->mode == MTR_RE_LAZY)
-        return most == 0 || push(s, (struct mtr_regex_frame){
-                                        .pc = pc, .at = low, .lazy = true, .more = (uint32_t)most});
+        return most == 0 || push_lazy(s, pc, low, most);
     size_t high = low + mtr_charset_run(set, text.ptr + low, text.len - low, most);
     *at = high;
     s->steps -= s->steps > (high - low) / 16 ? (high - low) / 16 : s->steps;
     if (i->mode == MTR_RE_POSSESSIVE || high == low)
         return true;
-    return push(s, (struct mtr_regex_frame){.pc = pc + 1, .at = high, .low = low});
+    return push_back(s, pc + 1, high, low);
 }
 
 /* Goes back to the newest frame above base; false when there is none. */
@@ -565,7 +592,7 @@ static bool run(const struct mtr_regex *r, struct mtr_regex_scanner *s, struct m
             pc++;
             break;
         case OP_SPLIT:
-            ok = push(s, (struct mtr_regex_frame){.pc = i->b, .at = at, .low = at});
+            ok = push_back(s, i->b, at, at);
             pc = i->a;
             break;
         case OP_JUMP:

@@ -62,24 +62,32 @@ void mtr_tokenizer_free(struct mtr_tokenizer *t)
     free(t);
 }
 
+/* What one token stands for. A byte-level model has decoded its tokens already. */
+static bool fill_one(struct mtr_tokenizer *t, uint32_t id, struct mtr_buf *scratch,
+                     struct mtr_error *err)
+{
+    bool byte;
+    struct mtr_str raw = mtr_vocab_get(&t->model.pieces, id);
+    if (t->model.kind == MTR_MODEL_BPE_BYTES && t->decoder.kind == MTR_DECODE_BYTES &&
+        raw.ptr != NULL)
+        return mtr_vocab_set(&t->bytes, id, raw, err);
+    mtr_buf_clear(scratch);
+    if (!mtr_decoder_token(&t->decoder, mtr_vocab_get(&t->names, id), scratch, &byte))
+        return no_memory(err);
+    t->flags[id] = byte ? MTR_FLAG_BYTE : 0;
+    return mtr_vocab_set(&t->bytes, id, mtr_buf_view(scratch), err);
+}
+
 bool mtr_tokenizer_fill_bytes(struct mtr_tokenizer *t, struct mtr_error *err)
 {
-    struct mtr_buf one = {0};
+    struct mtr_buf scratch = {0};
     bool ok = true;
     t->flags = calloc((size_t)t->names.size + 1, 1);
     if (t->flags == NULL || !mtr_vocab_reserve(&t->bytes, 0, t->names.byte_count))
         return no_memory(err);
-    for (uint32_t id = 0; ok && id < t->names.size; id++) {
-        bool byte;
-        if (!mtr_vocab_has(&t->names, id))
-            continue;
-        mtr_buf_clear(&one);
-        ok = mtr_decoder_token(&t->decoder, mtr_vocab_get(&t->names, id), &one, &byte)
-                 ? mtr_vocab_set(&t->bytes, id, mtr_buf_view(&one), err)
-                 : no_memory(err);
-        t->flags[id] = byte ? MTR_FLAG_BYTE : 0;
-    }
-    mtr_buf_free(&one);
+    for (uint32_t id = 0; ok && id < t->names.size; id++)
+        ok = !mtr_vocab_has(&t->names, id) || fill_one(t, id, &scratch, err);
+    mtr_buf_free(&scratch);
     return ok;
 }
 

@@ -102,7 +102,7 @@ static bool merge_sides(const struct mtr_json *v, struct mtr_str *left, struct m
 }
 
 static bool read_merge(struct mtr_tokenizer *t, const struct mtr_json *v, uint32_t rank,
-                       struct mtr_error *err)
+                       uint32_t *last, struct mtr_error *err)
 {
     struct mtr_str left, right, rest;
     if (v->kind == MTR_JSON_STRING && mtr_str_starts(v->text, MTR_STR("#version")))
@@ -115,7 +115,7 @@ static bool read_merge(struct mtr_tokenizer *t, const struct mtr_json *v, uint32
         .left = mtr_vocab_find(&t->names, left),
         .right = mtr_vocab_find(&t->names, right),
         .rank = rank,
-        .id = mtr_vocab_find_pair(&t->names, left, rest),
+        .id = mtr_vocab_find_pair(&t->names, left, rest, *last + 1),
     };
     if (pair.left == MTR_TOKEN_NONE || pair.right == MTR_TOKEN_NONE || pair.id == MTR_TOKEN_NONE)
         return mtr_fail(err, MTR_INVALID,
@@ -124,6 +124,7 @@ static bool read_merge(struct mtr_tokenizer *t, const struct mtr_json *v, uint32
                         rank, left.len > 80 ? 80 : (int)left.len, left.ptr,
                         right.len > 80 ? 80 : (int)right.len, right.ptr);
     mtr_bpe_table_put(&t->model.merges, pair);
+    *last = pair.id;
     return true;
 }
 
@@ -137,10 +138,11 @@ static bool read_merges(struct mtr_tokenizer *t, const struct mtr_json *model,
     if (merges->count > MAX_MERGES)
         return mtr_fail(err, MTR_TOO_LARGE, "model.merges: %u, at most %u are supported",
                         merges->count, MAX_MERGES);
+    uint32_t last = 0; /* id that the merge before made */
     if (!mtr_bpe_table_init(&t->model.merges, merges->count))
         return no_memory(err);
     for (uint32_t i = 0; i < merges->count; i++)
-        if (!read_merge(t, &merges->items[i], i, err))
+        if (!read_merge(t, &merges->items[i], i, &last, err))
             return false;
     return true;
 }

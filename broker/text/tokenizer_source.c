@@ -23,8 +23,8 @@
 #define SPLIT_QWEN2  CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" SPLIT_TAIL
 #define SPLIT_QWEN35                                                                               \
     CONTRACTIONS                                                                                   \
-        "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*"       \
-        "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+    "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*"           \
+    "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPERS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWERS "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define SPLIT_O200K                                                                                \
@@ -170,7 +170,7 @@ static const struct split *find_split(struct mtr_str name)
     return NULL;
 }
 
-static bool read_merge(struct mtr_tokenizer *t, struct mtr_str merge, uint32_t rank,
+static bool read_merge(struct mtr_tokenizer *t, struct mtr_str merge, uint32_t rank, uint32_t *last,
                        struct mtr_error *err)
 {
     /* The first byte belongs to the left side even if it is a space. */
@@ -184,23 +184,25 @@ static bool read_merge(struct mtr_tokenizer *t, struct mtr_str merge, uint32_t r
         .left = mtr_vocab_find(&t->names, left),
         .right = mtr_vocab_find(&t->names, right),
         .rank = rank,
-        .id = mtr_vocab_find_pair(&t->names, left, right),
+        .id = mtr_vocab_find_pair(&t->names, left, right, *last + 1),
     };
     if (pair.left == MTR_TOKEN_NONE || pair.right == MTR_TOKEN_NONE || pair.id == MTR_TOKEN_NONE)
         return mtr_fail(err, MTR_INVALID,
                         "merges[%u]: the sides of \"%.*s\", or both together, are not tokens", rank,
                         merge.len > 80 ? 80 : (int)merge.len, merge.ptr);
     mtr_bpe_table_put(&t->model.merges, pair);
+    *last = pair.id;
     return true;
 }
 
 static bool read_merges(struct mtr_tokenizer *t, const struct mtr_vocab_source *s,
                         struct mtr_error *err)
 {
+    uint32_t last = 0; /* id that the merge before made */
     if (!mtr_bpe_table_init(&t->model.merges, s->merge_count))
         return no_memory(err);
     for (uint32_t i = 0; i < s->merge_count; i++)
-        if (!read_merge(t, s->merges[i], i, err))
+        if (!read_merge(t, s->merges[i], i, &last, err))
             return false;
     return true;
 }

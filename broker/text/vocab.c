@@ -100,6 +100,8 @@ bool mtr_vocab_put(struct mtr_vocab *v, uint32_t id, struct mtr_str s, bool repl
     size_t at = probe(v, s, hash);
     if (v->table[at] == 0)
         v->count++;
+    else
+        v->doubles = true;
     if (v->table[at] == 0 || replace)
         v->table[at] = (uint64_t)hash << 32 | (id + 1);
     return true;
@@ -112,10 +114,21 @@ uint32_t mtr_vocab_find(const struct mtr_vocab *v, struct mtr_str s)
     return (uint32_t)v->table[probe(v, s, (uint32_t)mtr_short_hash(s.ptr, s.len))] - 1;
 }
 
-uint32_t mtr_vocab_find_pair(const struct mtr_vocab *v, struct mtr_str a, struct mtr_str b)
+/* Whether id is a and b behind one another, and what a search would find. */
+static bool is_pair(const struct mtr_vocab *v, uint32_t id, struct mtr_str a, struct mtr_str b)
+{
+    struct mtr_str s = mtr_vocab_get(v, id);
+    return !v->doubles && s.ptr != NULL && s.len == a.len + b.len && mtr_str_starts(s, a) &&
+           mtr_str_ends(s, b);
+}
+
+uint32_t mtr_vocab_find_pair(const struct mtr_vocab *v, struct mtr_str a, struct mtr_str b,
+                             uint32_t hint)
 {
     char small[256];
     struct mtr_str s = {small, a.len + b.len};
+    if (is_pair(v, hint, a, b))
+        return hint;
     char *heap = s.len > sizeof small ? malloc(s.len) : NULL;
     if (heap != NULL)
         s.ptr = heap;

@@ -30,6 +30,7 @@ struct mtr_vocab {
     uint64_t *table; /* [mask + 1] hash << 32 | id + 1; 0 is empty */
     size_t mask;
     uint32_t count; /* of strings in the table */
+    bool doubles;   /* some string has two ids */
 };
 
 /* Room for `count` strings of `bytes` in all: only saves growing. False: no memory. */
@@ -47,8 +48,10 @@ bool mtr_vocab_set(struct mtr_vocab *v, uint32_t id, struct mtr_str s, struct mt
 /* MTR_TOKEN_NONE: not there. */
 uint32_t mtr_vocab_find(const struct mtr_vocab *v, struct mtr_str s);
 
-/* Finds a and b written behind one another. */
-uint32_t mtr_vocab_find_pair(const struct mtr_vocab *v, struct mtr_str a, struct mtr_str b);
+/* Finds a and b written behind one another. hint: an id that is looked at first, because the
+ * results of merges mostly have ids in a row; any number will do. */
+uint32_t mtr_vocab_find_pair(const struct mtr_vocab *v, struct mtr_str a, struct mtr_str b,
+                             uint32_t hint);
 
 static inline bool mtr_vocab_has(const struct mtr_vocab *v, uint32_t id)
 {
