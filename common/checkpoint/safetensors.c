@@ -10,8 +10,7 @@
 #include "common/base/json.h"
 #include "common/checkpoint/listing.h"
 
-#define SCRATCH_BYTES                                                                              \
-    ((size_t)2 << 30) /* twenty times the largest header: what its tree may take */
+#define SCRATCH_BYTES ((size_t)512 << 20) /* what the tree of the largest header may take */
 
 /* A name without `known` is in the format but not read here. */
 static const struct {

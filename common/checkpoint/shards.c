@@ -14,7 +14,7 @@
 #include "common/base/json.h"
 #include "common/checkpoint/listing.h"
 
-#define SCRATCH_BYTES ((size_t)2 << 30)
+#define SCRATCH_BYTES ((size_t)512 << 20)
 
 static bool shard_name_ok(struct mtr_str s)
 {
