@@ -100,6 +100,7 @@ struct mtr_engine {
     bool sched_has_worker;
     uint64_t lost_ns; /* when the workers were last complete; for the grace time */
     uint64_t heartbeat_ns;
+    uint64_t sent_ns; /* the last plan */
     struct mtr_sched_stats counted; /* what the metrics have seen */
 
     struct mtr_arena round; /* messages of one loop */

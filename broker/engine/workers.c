@@ -25,6 +25,7 @@
 #define HEARTBEAT_NS (500 * MTR_NS_PER_MS)
 #define SILENT_NS    (2500 * MTR_NS_PER_MS) /* health says degraded */
 #define LOST_NS      (10 * MTR_NS_PER_S)    /* given up */
+#define STUCK_NS     (120 * MTR_NS_PER_S)   /* a step unanswered by a worker whose heart beats */
 
 static struct mtr_str peer_of(const struct mtr_worker *w)
 {
@@ -331,6 +332,7 @@ void mtr_workers_send_plans(struct mtr_engine *e)
     const struct mtr_step_plan *plan;
     uint64_t now = mtr_now_ns(&e->clock);
     while (e->sched_has_worker && (plan = mtr_sched_plan(e->sched, now))) {
+        e->sent_ns = now;
         for (uint32_t r = 0; r < e->options.world_size; r++) {
             struct mtr_worker *w = &e->workers[r];
             struct mtr_error error = {0};
@@ -369,6 +371,12 @@ static bool process_died(int pidfd)
     return pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
+static bool is_stuck(const struct mtr_engine *e, const struct mtr_worker *w, uint64_t now)
+{
+    return w->state == MTR_WORKER_READY && mtr_sched_in_flight(e->sched) > 0 &&
+           now - w->step_ns > STUCK_NS && now - e->sent_ns > STUCK_NS;
+}
+
 static void check_worker(struct mtr_engine *e, uint32_t rank, uint64_t now)
 {
     struct mtr_worker *w = &e->workers[rank];
@@ -377,12 +385,14 @@ static void check_worker(struct mtr_engine *e, uint32_t rank, uint64_t now)
     uint64_t silence = now - w->seen_ns;
     if (process_died(w->pidfd)) {
         lose_worker(e, rank, "its process ended", now);
-    } else if (silence > LOST_NS) {
+    } else if (silence > LOST_NS || is_stuck(e, w, now)) {
         /* One that hangs would keep its memory and its place; whoever started it starts another. */
         send_exit(e, peer_of(w), w->epoch, "the broker heard nothing for too long");
         if (w->pidfd >= 0)
             syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
-        lose_worker(e, rank, "it has been silent for too long", now);
+        lose_worker(e, rank,
+                    silence > LOST_NS ? "it has been silent for too long" : "its step never ends",
+                    now);
     } else if (silence > SILENT_NS && !w->silent) {
         mtr_warn(e->log, "worker[%u] (pid %u) is silent", rank, w->pid);
         w->silent = true;
