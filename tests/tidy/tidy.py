@@ -26,7 +26,7 @@ SKIP_FOLDERS = re.compile(r"^(build.*|\.git|\.cache|__pycache__|oracle)$")
 DATA = re.compile(r"^tests/(golden|data|fuzz/corpus)/|^LICENSE")
 C_FILE = re.compile(r"\.(c|h|cu|cuh)$")
 SPDX_FILE = re.compile(r"\.(c|h|cu|cuh|py|sh|toml|proto)$|(^|/)meson(\.build|_options\.txt)$")
-NARROW_FILE = re.compile(r"\.(c|h|cu|cuh|py|sh|toml|proto)$|^scripts/|^\.ci/")
+NARROW_FILE = re.compile(r"\.(c|h|cu|cuh|py|sh|toml|proto|build)$|^scripts/|^\.ci/")
 
 BANNED = {
     "strcpy": "memcpy with a checked length",
@@ -389,15 +389,18 @@ def check_references(tree):
 
 
 def is_built(tree, folder, name):
-    stem = re.sub(r"^(test|fuzz)_", "", name[:-2])
-    while True:
-        build = tree.by_path.get(os.path.join(folder, "meson.build"))
-        spellings = "|".join(re.escape(n) for n in (name, name[:-2], stem))
-        if build and re.search(rf"['/]({spellings})'", build.text):
+    """Whether a meson.build names it: one above it (a test by what follows test_), or by path."""
+    stem = name[:-2]
+    names = (name, stem, re.sub(r"^(test|fuzz)_", "", stem))
+    spellings = "|".join(re.escape(n) for n in names)
+    for s in tree.sources:
+        if os.path.basename(s.path) != "meson.build":
+            continue
+        if re.search(rf"/{re.escape(name)}'", s.text):
             return True
-        if not folder:
-            return False
-        folder = os.path.dirname(folder)
+        if folder.startswith(os.path.dirname(s.path)) and re.search(rf"'({spellings})'", s.text):
+            return True
+    return False
 
 
 DECLARATION = re.compile(r"^[a-zA-Z_][^;{}=#]*?\b(mtr_\w+)\s*\([^;{}]*\)[^;{}]*;", re.M)
@@ -434,6 +437,9 @@ def unused_functions(tree, counts):
 
 def check_undefined(tree):
     defined = {name for s in tree.c for name, *_ in s.functions()}
+    for s in tree.sources:  # what a script generates
+        if s.path.startswith("scripts/") and s.path.endswith(".py"):
+            defined.update(re.findall(r"\bmtr_\w+", s.text))
     for s, line, name in declared_functions(tree):
         if name not in defined:
             yield s.path, line, "undefined", f"{name} is declared and nowhere defined"
