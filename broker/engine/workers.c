@@ -73,7 +73,7 @@ static void lose_worker(struct mtr_engine *e, uint32_t rank, const char *why, ui
     if (w->state == MTR_WORKER_ABSENT)
         return;
     mtr_warn(e->log, "worker[%u] (pid %u) is lost: %s", rank, w->pid, why);
-    snprintf(w->failure, sizeof w->failure, "%s", why);
+    snprintf(w->failure, sizeof w->failure, "%.199s", why);
     w->state = MTR_WORKER_ABSENT;
     w->restarts++;
     w->silent = false;
