@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -22,6 +23,7 @@
 #define SEND_MS       5000       /* the broker must make room for a message in this time */
 #define POLL_MS       500        /* between looks at the clock */
 #define MAX_AGREEMENT 8
+#define NOTIFY_NS     MTR_NS_PER_S /* between two signs of life to systemd */
 
 struct session {
     const struct mtr_session_options *o;
@@ -36,6 +38,7 @@ struct session {
     uint64_t idle_since_ns;       /* 0: a plan was waiting already */
     struct mtr_progress progress; /* of the load, for people */
     uint64_t progress_bytes;      /* done in its phase */
+    uint64_t notified_ns;         /* when systemd last heard of us */
     bool loaded, exiting;
 };
 
@@ -169,6 +172,7 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
     mtr_info(s->log, "ready in %.2f s: %s, %.1f MB of weights, %.1f MB of cache",
              (double)took / 1e9, s->model.plan->circuit, (double)s->model.weights.total_bytes / 1e6,
              (double)s->model.budget.cache / 1e6);
+    sd_notifyf(0, "READY=1\nSTATUS=serving %s", load->checkpoint);
     return say_ready(s, load, took, err);
 }
 
@@ -253,10 +257,22 @@ static bool check_silence(const struct session *s, struct mtr_error *err)
                     (unsigned long long)silent_ms);
 }
 
+/* The loop turns, so the worker lives; one that hangs in a step says nothing and is started anew.
+ */
+static void notify_alive(struct session *s)
+{
+    uint64_t now = now_ns();
+    if (now - s->notified_ns < NOTIFY_NS)
+        return;
+    s->notified_ns = now;
+    sd_notify(0, "WATCHDOG=1");
+}
+
 static bool serve(struct session *s, struct mtr_error *err)
 {
     bool any;
     while (!s->exiting) {
+        notify_alive(s);
         if (!drain(s, &any, err))
             return false;
         if (s->exiting)
@@ -301,6 +317,7 @@ bool mtr_session_run(const struct mtr_session_options *o, struct mtr_error *err)
         if (!ok)
             report_failure(&s, &why);
     }
+    sd_notify(0, "STOPPING=1");
     mtr_unload_model(&s.model);
     if (s.backend)
         s.backend->ops->destroy(s.backend);
