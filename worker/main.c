@@ -8,7 +8,6 @@
  * Exit status: 0 after Exit or SIGTERM, 2 for wrong options, 1 for everything else.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,8 +16,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/base/flags.h"
 #include "common/base/log.h"
-#include "common/base/str.h"
 #include "worker/session/guard.h"
 #include "worker/session/session.h"
 
@@ -27,143 +26,79 @@
 #define MAX_RANK       1023
 #define MAX_THREADS    1024
 
-static const char help[] =
-    "Usage: metrale-worker --connect ADDRESS [options]\n"
-    "\n"
-    "Runs a model for a broker, which says what to load.\n"
-    "\n"
-    "  --connect ADDRESS      the broker's plan socket: ipc:///path or tcp://host:port\n"
-    "  --rank N               this worker's rank (0)\n"
-    "  --hardware CLASS       kernel class (host)\n"
-    "  --threads N            host class: threads, 0 for as many as the broker says (0)\n"
-    "  --isa NAME             host class: avx512, avx2, neon or portable (the best there is)\n"
-    "  --key NAME             key pair NAME.key and NAME.pub, for tcp\n"
-    "  --server-key FILE      the broker's public key, for tcp\n"
-    "  --broker-wait-ms N     how long the broker may take to answer at first (60000)\n"
-    "  --broker-silence-ms N  how long the broker may be silent later (15000)\n"
-    "  --die-with-parent      stop when the process that started this one ends\n"
-    "  --log-level LEVEL      error, warn, info or debug (info)\n"
-    "  --version, --help\n";
-
-enum option_id {
-    OPT_CONNECT = 256,
-    OPT_RANK,
-    OPT_HARDWARE,
-    OPT_THREADS,
-    OPT_ISA,
-    OPT_KEY,
-    OPT_SERVER_KEY,
-    OPT_WAIT,
-    OPT_SILENCE,
-    OPT_PARENT,
-    OPT_LOG,
-    OPT_VERSION,
-    OPT_HELP,
-};
-
-static const struct option options[] = {
-    {"connect", required_argument, NULL, OPT_CONNECT},
-    {"rank", required_argument, NULL, OPT_RANK},
-    {"hardware", required_argument, NULL, OPT_HARDWARE},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"isa", required_argument, NULL, OPT_ISA},
-    {"key", required_argument, NULL, OPT_KEY},
-    {"server-key", required_argument, NULL, OPT_SERVER_KEY},
-    {"broker-wait-ms", required_argument, NULL, OPT_WAIT},
-    {"broker-silence-ms", required_argument, NULL, OPT_SILENCE},
-    {"die-with-parent", no_argument, NULL, OPT_PARENT},
-    {"log-level", required_argument, NULL, OPT_LOG},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
-
 struct arguments {
     struct mtr_session_options session;
-    const char *key, *server_key;
-    bool die_with_parent;
-    enum mtr_level level;
-    bool done; /* --help, --version */
+    const char *key, *server_key, *log_level;
+    uint32_t wait_ms, silence_ms;
+    bool die_with_parent, help, version;
 };
 
-static bool number(const char *name, const char *text, uint64_t max, uint64_t *out,
-                   struct mtr_error *err)
+#define MAX_FLAGS 16
+
+static struct arguments default_arguments(void)
 {
-    if (mtr_str_to_u64(mtr_str(text), out) && *out <= max)
-        return true;
-    return mtr_fail(err, MTR_INVALID, "--%s \"%s\": a number from 0 to %llu is needed", name, text,
-                    (unsigned long long)max);
+    return (struct arguments){
+        .session = {.hardware = "host", .signal_fd = -1},
+        .wait_ms = BROKER_WAIT_MS,
+        .silence_ms = SILENCE_MS,
+        .log_level = "info",
+    };
 }
 
-static bool take_option(struct arguments *a, int id, const char *name, struct mtr_error *err)
+/* The table points into a, so it is made for each use. */
+static size_t make_table(struct arguments *a, struct mtr_flag flags[MAX_FLAGS])
 {
-    uint64_t n = 0;
-    switch (id) {
-    case OPT_CONNECT:
-        a->session.address = optarg;
-        return true;
-    case OPT_HARDWARE:
-        a->session.hardware = optarg;
-        return true;
-    case OPT_ISA:
-        a->session.instruction_set = optarg;
-        return true;
-    case OPT_KEY:
-        a->key = optarg;
-        return true;
-    case OPT_SERVER_KEY:
-        a->server_key = optarg;
-        return true;
-    case OPT_PARENT:
-        return a->die_with_parent = true;
-    case OPT_RANK:
-        if (!number(name, optarg, MAX_RANK, &n, err))
-            return false;
-        a->session.rank = (uint32_t)n;
-        return true;
-    case OPT_THREADS:
-        if (!number(name, optarg, MAX_THREADS, &n, err))
-            return false;
-        a->session.threads = (uint32_t)n;
-        return true;
-    case OPT_WAIT:
-        if (!number(name, optarg, INT_MAX, &n, err))
-            return false;
-        a->session.broker_wait_ms = (int)n;
-        return true;
-    case OPT_SILENCE:
-        if (!number(name, optarg, INT_MAX, &n, err))
-            return false;
-        a->session.silence_ms = (int)n;
-        return true;
-    case OPT_LOG:
-        return mtr_level_parse(optarg, &a->level) ||
-               mtr_fail(err, MTR_INVALID, "--log-level \"%s\": error, warn, info or debug", optarg);
-    case OPT_VERSION:
-        puts("metrale-worker " MTR_VERSION);
-        return a->done = true;
-    case OPT_HELP:
-        fputs(help, stdout);
-        return a->done = true;
-    default:
-        return mtr_fail(err, MTR_INVALID, "unknown option or missing value; see --help");
-    }
+    const struct mtr_flag table[] = {
+        {"connect", MTR_FLAG_STRING, &a->session.address, "ADDRESS",
+         "the broker's plan socket: ipc:///path or tcp://host:port"},
+        {"rank", MTR_FLAG_U32, &a->session.rank, "N", "this worker's rank", 0, MAX_RANK},
+        {"hardware", MTR_FLAG_STRING, &a->session.hardware, "CLASS", "kernel class"},
+        {"threads", MTR_FLAG_U32, &a->session.threads, "N",
+         "host class: threads; 0: as many as the broker says", 0, MAX_THREADS},
+        {"isa", MTR_FLAG_STRING, &a->session.instruction_set, "NAME",
+         "host class: avx512, avx2, neon or portable (default: the best there is)"},
+        {"key", MTR_FLAG_STRING, &a->key, "NAME", "key pair NAME.key and NAME.pub, for tcp"},
+        {"server-key", MTR_FLAG_STRING, &a->server_key, "FILE", "the broker's public key, for tcp"},
+        {"broker-wait-ms", MTR_FLAG_U32, &a->wait_ms, "N",
+         "how long the broker may take to answer at first", 0, INT_MAX},
+        {"broker-silence-ms", MTR_FLAG_U32, &a->silence_ms, "N",
+         "how long the broker may be silent later", 0, INT_MAX},
+        {"die-with-parent", MTR_FLAG_BOOL, &a->die_with_parent, NULL,
+         "stop when the process that started this one ends"},
+        {"log-level", MTR_FLAG_CHOICE, &a->log_level, NULL, "what to log", 0, 0,
+         "error|warn|info|debug"},
+        {"help", MTR_FLAG_BOOL, &a->help, NULL, "print this"},
+        {"version", MTR_FLAG_BOOL, &a->version, NULL, "print the version"},
+    };
+    size_t count = sizeof table / sizeof table[0];
+    memcpy(flags, table, sizeof table);
+    return count;
 }
 
 static bool parse(struct arguments *a, int argc, char **argv, struct mtr_error *err)
 {
-    int index = 0;
-    opterr = 0;
-    for (int id; !a->done && (id = getopt_long(argc, argv, "", options, &index)) != -1;)
-        if (!take_option(a, id, id == '?' ? "" : options[index].name, err))
-            return false;
-    if (a->done)
-        return true;
-    if (optind < argc)
-        return mtr_fail(err, MTR_INVALID, "unexpected argument \"%s\"", argv[optind]);
-    if (!a->session.address)
+    struct mtr_flag flags[MAX_FLAGS];
+    size_t count = make_table(a, flags), positionals;
+    if (!mtr_flags_parse(flags, count, argc, argv, NULL, 0, &positionals, err))
+        return false;
+    if (!a->help && !a->version && !a->session.address)
         return mtr_fail(err, MTR_INVALID, "--connect ADDRESS is needed");
+    a->session.broker_wait_ms = (int)a->wait_ms;
+    a->session.silence_ms = (int)a->silence_ms;
     return true;
+}
+
+static int print_help(void)
+{
+    struct arguments defaults = default_arguments();
+    struct mtr_flag flags[MAX_FLAGS];
+    struct mtr_buf text = {0};
+    mtr_flags_help(flags, make_table(&defaults, flags), &text);
+    printf("usage: metrale-worker --connect ADDRESS [flags]\n\n"
+           "Runs a model for a broker, which says what to load.\n\n%.*s",
+           (int)text.len, text.len ? text.data : "");
+    mtr_buf_free(&text);
+    return 0;
 }
 
 static bool read_keys(const struct arguments *a, struct mtr_wire_keys *keys, struct mtr_error *err)
@@ -202,20 +137,23 @@ static int take_signals(bool supervised)
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {
-        .session = {.hardware = "host", .broker_wait_ms = BROKER_WAIT_MS, .silence_ms = SILENCE_MS},
-        .level = MTR_INFO,
-    };
+    struct arguments a = default_arguments();
     struct mtr_error err = {0};
     struct mtr_wire_keys keys = {0};
     struct mtr_log log;
+    enum mtr_level level = MTR_INFO;
     char source[32];
     bool ok = parse(&a, argc, argv, &err);
-    if (ok && a.done)
+    if (ok && a.help)
+        return print_help();
+    if (ok && a.version) {
+        puts("metrale " MTR_VERSION);
         return 0;
+    }
     snprintf(source, sizeof source, "worker[%u]", a.session.rank);
     mtr_log_init(&log, source);
-    mtr_log_set_level(&log, a.level);
+    if (mtr_level_parse(a.log_level, &level))
+        mtr_log_set_level(&log, level);
     ok = ok && read_keys(&a, &keys, &err) && (!a.die_with_parent || mtr_guard_parent(&err));
     if (ok) {
         a.session.keys = a.key ? &keys : NULL;
