@@ -393,7 +393,8 @@ static bool one_round(struct sim *s)
     s->now_ns += mtr_sim_below(r, 20) * MS;
     if (s->submitted < s->world.request_count && mtr_sim_chance(r, 30) && !submit(s))
         return false;
-    if (s->submitted > 0 && mtr_sim_chance(r, 2))
+    /* Not to the end: who starves must be seen. */
+    if (s->submitted > 0 && s->submitted < s->world.request_count && mtr_sim_chance(r, 2))
         cancel(s);
     if (s->alive && s->losses < MAX_LOSSES && mtr_sim_below(r, 400) == 0)
         lose_worker(s);

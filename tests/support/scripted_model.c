@@ -20,6 +20,7 @@ struct entry {
     uint32_t token;
     uint32_t position; /* UNWRITTEN: nothing */
     uint64_t step;     /* that wrote it */
+    uint64_t salt;     /* of the kernel that wrote it */
 };
 
 struct state {
@@ -98,6 +99,13 @@ static uint64_t fold_tokens(uint64_t h, const uint32_t *tokens, uint32_t count)
     return h;
 }
 
+/* In a recurrent model what attention layers see of output, too, differs from what they see of a
+ * prompt with the same tokens. */
+static uint64_t row_salt(const struct mtr_scripted_config *c)
+{
+    return c->recurrent ? ROW_SALT : 0;
+}
+
 /* The state behind [from, to), both inside one chunk. */
 static uint64_t fold_chunk(uint64_t h, const uint32_t *tokens, uint32_t count)
 {
@@ -134,7 +142,7 @@ uint32_t mtr_scripted_expect(const struct mtr_scripted_config *c,
                       r->mask);
         if (contains(r->stop_ids, r->stop_count, out[i]))
             return i + 1;
-        prefix = c->group_count > 0 ? fold(prefix, out[i]) : 0;
+        prefix = c->group_count > 0 ? fold(prefix ^ row_salt(c), out[i]) : 0;
         state = c->recurrent ? fold_row(state, out[i]) : 0;
     }
     return count;
@@ -353,8 +361,9 @@ static bool write_rows(struct mtr_scripted *m, const struct slot *s, uint32_t gr
         if (!e)
             return mtr_fail(err, MTR_INVALID, "group %u has no block for position %u", group,
                             l->start + i);
-        prefix = fold(prefix, s->history[l->start + i]);
-        *e = (struct entry){prefix, s->history[l->start + i], l->start + i, m->step};
+        uint64_t salt = l->start < s->sampling.output_start ? 0 : row_salt(&m->config);
+        prefix = fold(prefix ^ salt, s->history[l->start + i]);
+        *e = (struct entry){prefix, s->history[l->start + i], l->start + i, m->step, salt};
     }
     return true;
 }
@@ -374,8 +383,11 @@ static bool check_rows(const struct mtr_scripted *m, const struct slot *s, uint3
         if (p < l->start && e->step >= m->step)
             return mtr_fail(err, MTR_INVALID, "group %u: position %u is of this very step", group,
                             p);
-        if (p > from && e->prefix != fold(prefix, e->token))
+        if (p > from && e->prefix != fold(prefix ^ e->salt, e->token))
             return mtr_fail(err, MTR_INVALID, "group %u: position %u is of other tokens", group, p);
+        if (e->salt != (p < s->sampling.output_start ? 0 : row_salt(&m->config)))
+            return mtr_fail(err, MTR_INVALID, "group %u: position %u is of the other kernel", group,
+                            p);
         if (p >= s->history_from && e->token != s->history[p])
             return mtr_fail(err, MTR_INVALID, "group %u: position %u has token %u, expected %u",
                             group, p, e->token, s->history[p]);
