@@ -261,6 +261,7 @@ struct chat_choice {
 struct chat_answer {
     struct mtr_answer base;
     struct chat_choice *choices; /* [request->choices] */
+    struct mtr_str chunk_head, chunk_tail;
 };
 
 static void put_head(struct mtr_json_writer *w, const struct mtr_answer *e, const char *object)
@@ -315,42 +316,62 @@ static void put_logprob_entries(struct mtr_json_writer *w, const struct mtr_out_
     }
 }
 
-static void put_finish(struct mtr_json_writer *w, enum mtr_end finish)
+static void put_end(struct mtr_json_writer *w, enum mtr_end finish)
 {
-    mtr_json_key(w, "finish_reason");
     if (finish == MTR_END_NONE)
         mtr_json_put_null(w);
     else
         mtr_json_put_cstr(w, mtr_openai_end(finish));
 }
 
-/* One chunk: role with the first one, then a piece of content or the finish reason. */
-static void put_chunk(struct mtr_answer *e, const struct mtr_out_event *ev, bool role,
-                      struct mtr_buf *out)
+/* What of a streamed answer's chunks is always the same: everything before the choice's index, and
+ * everything behind its finish reason. Written once, since chunks come a token each. */
+static bool make_chunk_ends(struct chat_answer *chat)
 {
-    struct mtr_json_writer w = mtr_json_writer(out);
-    mtr_openai_frame_begin(out);
+    struct mtr_answer *e = &chat->base;
+    struct mtr_buf text = {0};
+    struct mtr_json_writer w = mtr_json_writer(&text);
+    mtr_openai_frame_begin(&text);
     mtr_json_begin_object(&w);
     put_head(&w, e, "chat.completion.chunk");
     mtr_json_key(&w, "choices");
     mtr_json_begin_array(&w);
     mtr_json_begin_object(&w);
     mtr_json_key(&w, "index");
-    mtr_json_put_u64(&w, ev->choice);
-    mtr_json_key(&w, "delta");
-    mtr_json_begin_object(&w);
+    chat->chunk_head = mtr_arena_str(e->arena, mtr_buf_view(&text));
+    chat->chunk_tail =
+        e->request->include_usage ? MTR_STR("}],\"usage\":null}\n\n") : MTR_STR("}]}\n\n");
+    bool ok = !text.failed && chat->chunk_head.ptr;
+    mtr_buf_free(&text);
+    return ok;
+}
+
+/* Role with the first one, then a piece of text or the finish reason. */
+static void put_delta(const struct mtr_out_event *ev, bool role, struct mtr_buf *out)
+{
     if (role) {
-        mtr_json_key(&w, "role");
-        mtr_json_put_cstr(&w, "assistant");
-        mtr_json_key(&w, "content");
-        mtr_json_put_cstr(&w, "");
+        mtr_buf_puts(out, "{\"role\":\"assistant\",\"content\":\"\"}");
     } else if (ev->kind == MTR_EVENT_TEXT || ev->kind == MTR_EVENT_REASONING) {
-        mtr_json_key(&w, ev->kind == MTR_EVENT_TEXT ? "content" : "reasoning_content");
-        mtr_json_put_str(&w, ev->text);
+        mtr_buf_puts(out, ev->kind == MTR_EVENT_TEXT ? "{\"content\":" : "{\"reasoning_content\":");
+        mtr_json_escape(out, ev->text);
+        mtr_buf_byte(out, '}');
+    } else {
+        mtr_buf_puts(out, "{}");
     }
-    mtr_json_end_object(&w);
-    mtr_json_key(&w, "logprobs");
+}
+
+static void put_chunk(struct mtr_answer *e, const struct mtr_out_event *ev, bool role,
+                      struct mtr_buf *out)
+{
+    const struct chat_answer *chat = (const struct chat_answer *)e;
+    struct mtr_json_writer w = mtr_json_writer(out);
+    mtr_buf_str(out, chat->chunk_head);
+    mtr_json_put_u64(&w, ev->choice);
+    mtr_buf_puts(out, ",\"delta\":");
+    put_delta(ev, role, out);
     if (!role && e->request->logprobs && ev->token_count) {
+        w = mtr_json_writer(out);
+        mtr_buf_puts(out, ",\"logprobs\":");
         mtr_json_begin_object(&w);
         mtr_json_key(&w, "content");
         mtr_json_begin_array(&w);
@@ -358,17 +379,12 @@ static void put_chunk(struct mtr_answer *e, const struct mtr_out_event *ev, bool
         mtr_json_end_array(&w);
         mtr_json_end_object(&w);
     } else {
-        mtr_json_put_null(&w);
+        mtr_buf_puts(out, ",\"logprobs\":null");
     }
-    put_finish(&w, !role && ev->kind == MTR_EVENT_FINISH ? ev->finish : MTR_END_NONE);
-    mtr_json_end_object(&w);
-    mtr_json_end_array(&w);
-    if (e->request->include_usage) {
-        mtr_json_key(&w, "usage");
-        mtr_json_put_null(&w);
-    }
-    mtr_json_end_object(&w);
-    mtr_openai_frame_end(out);
+    w = mtr_json_writer(out);
+    mtr_buf_puts(out, ",\"finish_reason\":");
+    put_end(&w, !role && ev->kind == MTR_EVENT_FINISH ? ev->finish : MTR_END_NONE);
+    mtr_buf_str(out, chat->chunk_tail);
 }
 
 static void stream_begin(struct mtr_answer *e, struct mtr_buf *out)
@@ -453,7 +469,8 @@ static void put_whole_choice(struct mtr_json_writer *w, struct mtr_answer *e, ui
     } else {
         mtr_json_put_null(w);
     }
-    put_finish(w, c->finish);
+    mtr_json_key(w, "finish_reason");
+    put_end(w, c->finish);
     mtr_json_end_object(w);
 }
 
@@ -497,7 +514,7 @@ static struct mtr_answer *chat_answer(const struct mtr_chat_request *r,
                                   .request = r,
                                   .head = *head,
                                   .arena = r->arena};
-    return &e->base;
+    return !r->stream || make_chunk_ends(e) ? &e->base : NULL;
 }
 
 const struct mtr_protocol *mtr_openai_chat(void)

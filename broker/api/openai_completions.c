@@ -157,6 +157,7 @@ struct completion_answer {
     struct mtr_answer base;
     uint32_t count;
     struct completion_choice *choices; /* [count] */
+    struct mtr_str chunk_head, chunk_tail;
 };
 
 static struct mtr_json_writer next_entry(struct mtr_buf *column)
@@ -208,7 +209,6 @@ static void put_array(struct mtr_json_writer *w, const char *key, struct mtr_buf
 
 static void put_logprobs(struct mtr_json_writer *w, bool wanted, struct columns *c)
 {
-    mtr_json_key(w, "logprobs");
     if (!wanted) {
         mtr_json_put_null(w);
         return;
@@ -245,6 +245,14 @@ static void put_head(struct mtr_json_writer *w, const struct mtr_answer *e)
     mtr_json_put_cstr(w, "metrale-" MTR_VERSION);
 }
 
+static void put_end(struct mtr_json_writer *w, enum mtr_end finish)
+{
+    if (finish == MTR_END_NONE)
+        mtr_json_put_null(w);
+    else
+        mtr_json_put_cstr(w, mtr_openai_end(finish));
+}
+
 static void put_choice(struct mtr_json_writer *w, uint32_t index, struct mtr_str text,
                        bool logprobs, struct columns *columns, enum mtr_end finish)
 {
@@ -253,13 +261,33 @@ static void put_choice(struct mtr_json_writer *w, uint32_t index, struct mtr_str
     mtr_json_put_u64(w, index);
     mtr_json_key(w, "text");
     mtr_json_put_str(w, text);
+    mtr_json_key(w, "logprobs");
     put_logprobs(w, logprobs, columns);
     mtr_json_key(w, "finish_reason");
-    if (finish == MTR_END_NONE)
-        mtr_json_put_null(w);
-    else
-        mtr_json_put_cstr(w, mtr_openai_end(finish));
+    put_end(w, finish);
     mtr_json_end_object(w);
+}
+
+/* What of a streamed answer's chunks is always the same: everything before the choice's index, and
+ * everything behind its finish reason. Written once, since chunks come a token each. */
+static bool make_chunk_ends(struct completion_answer *all)
+{
+    struct mtr_answer *e = &all->base;
+    struct mtr_buf text = {0};
+    struct mtr_json_writer w = mtr_json_writer(&text);
+    mtr_openai_frame_begin(&text);
+    mtr_json_begin_object(&w);
+    put_head(&w, e);
+    mtr_json_key(&w, "choices");
+    mtr_json_begin_array(&w);
+    mtr_json_begin_object(&w);
+    mtr_json_key(&w, "index");
+    all->chunk_head = mtr_arena_str(e->arena, mtr_buf_view(&text));
+    all->chunk_tail =
+        e->request->include_usage ? MTR_STR("}],\"usage\":null}\n\n") : MTR_STR("}]}\n\n");
+    bool ok = !text.failed && all->chunk_head.ptr;
+    mtr_buf_free(&text);
+    return ok;
 }
 
 static void stream_begin(struct mtr_answer *e, struct mtr_buf *out)
@@ -268,6 +296,7 @@ static void stream_begin(struct mtr_answer *e, struct mtr_buf *out)
 
 static void stream_event(struct mtr_answer *e, const struct mtr_out_event *ev, struct mtr_buf *out)
 {
+    const struct completion_answer *all = (const struct completion_answer *)e;
     if (ev->kind == MTR_EVENT_ERROR) {
         mtr_openai_stream_error(ev->error, out);
         return;
@@ -277,19 +306,17 @@ static void stream_event(struct mtr_answer *e, const struct mtr_out_event *ev, s
     if (logprobs)
         add_columns(&columns, ev);
     struct mtr_json_writer w = mtr_json_writer(out);
-    mtr_openai_frame_begin(out);
-    mtr_json_begin_object(&w);
-    put_head(&w, e);
-    mtr_json_key(&w, "choices");
-    mtr_json_begin_array(&w);
-    put_choice(&w, ev->choice, ev->text, logprobs, &columns, ev->finish);
-    mtr_json_end_array(&w);
-    if (e->request->include_usage) {
-        mtr_json_key(&w, "usage");
-        mtr_json_put_null(&w);
-    }
-    mtr_json_end_object(&w);
-    mtr_openai_frame_end(out);
+    mtr_buf_str(out, all->chunk_head);
+    mtr_json_put_u64(&w, ev->choice);
+    mtr_buf_puts(out, ",\"text\":");
+    mtr_json_escape(out, ev->text);
+    mtr_buf_puts(out, ",\"logprobs\":");
+    w = mtr_json_writer(out);
+    put_logprobs(&w, logprobs, &columns);
+    mtr_buf_puts(out, ",\"finish_reason\":");
+    w = mtr_json_writer(out);
+    put_end(&w, ev->finish);
+    mtr_buf_str(out, all->chunk_tail);
     free_columns(&columns);
 }
 
@@ -370,7 +397,7 @@ static struct mtr_answer *completions_answer(const struct mtr_chat_request *r,
                                   .request = r,
                                   .head = *head,
                                   .arena = r->arena};
-    return &e->base;
+    return !r->stream || make_chunk_ends(e) ? &e->base : NULL;
 }
 
 const struct mtr_protocol *mtr_openai_completions(void)

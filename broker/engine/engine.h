@@ -16,6 +16,7 @@
 #ifndef MTR_ENGINE_H
 #define MTR_ENGINE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -70,14 +71,23 @@ struct mtr_client {
     struct mtr_inbox *inbox;         /* where deliveries are posted */
     struct mtr_delivery *pending;    /* the scheduler thread's: what this round has for it so far */
     struct mtr_client *next_touched; /* the scheduler thread's */
+    _Atomic uint32_t waiting;        /* deliveries in its inbox */
 };
+
+/* A client has acted on so many deliveries. While one has MTR_MAX_WAITING_DELIVERIES 4before it, no
+ * step is planned: where HTTP can't keep up with the model, tokens would only grow old in a queue.
+ */
+#define MTR_MAX_WAITING_DELIVERIES 4
+void mtr_client_took(struct mtr_engine *e, struct mtr_client *client, uint32_t deliveries);
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
 struct mtr_job {
     struct mtr_client *client;
-    const struct mtr_chat_request *request; /* lives as long as the job */
-    const char *name;                       /* request id, for logs and lists */
+    struct mtr_chat_request *request; /* lives as long as the job */
+    /* Fills the request, on a text thread: bodies may be large. */
+    bool (*read)(struct mtr_job *job, struct mtr_error *err);
+    const char *name; /* request id, for logs and lists */
     uint64_t arrived_ns;
     uint32_t prompt_tokens; /* sum over prompts, set before STARTED */
 

@@ -20,6 +20,13 @@ void mtr_inbox_free(struct mtr_inbox *box)
     close(box->fd);
 }
 
+void mtr_inbox_wake(struct mtr_inbox *box)
+{
+    uint64_t one = 1;
+    ssize_t n = write(box->fd, &one, sizeof one);
+    (void)n; /* can only fail when the counter is at its limit, and then it is readable */
+}
+
 void mtr_inbox_post(struct mtr_inbox *box, struct mtr_message *m)
 {
     m->next = NULL;
@@ -31,11 +38,8 @@ void mtr_inbox_post(struct mtr_inbox *box, struct mtr_message *m)
         box->last->next = m;
     box->last = m;
     pthread_mutex_unlock(&box->lock);
-    if (was_empty) {
-        uint64_t one = 1;
-        ssize_t n = write(box->fd, &one, sizeof one);
-        (void)n; /* can only fail when the counter is at its limit, and then it is readable */
-    }
+    if (was_empty)
+        mtr_inbox_wake(box);
 }
 
 struct mtr_message *mtr_inbox_take(struct mtr_inbox *box)

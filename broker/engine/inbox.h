@@ -38,6 +38,7 @@ struct mtr_inbox {
 bool mtr_inbox_init(struct mtr_inbox *box, struct mtr_error *err);
 void mtr_inbox_free(struct mtr_inbox *box); /* must be empty */
 void mtr_inbox_post(struct mtr_inbox *box, struct mtr_message *m);
+void mtr_inbox_wake(struct mtr_inbox *box); /* makes the descriptor readable, without a message */
 
 /* All waiting messages, first first, or NULL. Clears the descriptor. */
 struct mtr_message *mtr_inbox_take(struct mtr_inbox *box);

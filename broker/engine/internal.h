@@ -108,6 +108,7 @@ struct mtr_engine {
     struct mtr_job_state *jobs;
     struct mtr_map serials;     /* serial -> struct mtr_job_state * */
     struct mtr_client *touched; /* clients with a pending delivery */
+    _Atomic int32_t behind;     /* clients with too many deliveries before them */
 
     _Atomic uint64_t next_serial;
     _Atomic uint32_t job_count;

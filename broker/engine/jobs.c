@@ -57,7 +57,20 @@ void mtr_jobs_flush(struct mtr_engine *e)
         struct mtr_delivery *d = client->pending;
         e->touched = client->next_touched;
         client->pending = NULL;
+        if (atomic_fetch_add(&client->waiting, 1) + 1 == MTR_MAX_WAITING_DELIVERIES)
+            atomic_fetch_add(&e->behind, 1);
         mtr_inbox_post(client->inbox, &d->message);
+    }
+}
+
+/* Runs on the client's thread. It may come down before jobs_flush has counted that it went up,
+ * hence the sign of `behind`. */
+void mtr_client_took(struct mtr_engine *e, struct mtr_client *client, uint32_t deliveries)
+{
+    uint32_t before = atomic_fetch_sub(&client->waiting, deliveries);
+    if (before >= MTR_MAX_WAITING_DELIVERIES && before - deliveries < MTR_MAX_WAITING_DELIVERIES) {
+        atomic_fetch_sub(&e->behind, 1);
+        mtr_inbox_wake(&e->inbox);
     }
 }
 
@@ -108,28 +121,37 @@ static void deliver_token(struct mtr_engine *e, struct mtr_choice *c, uint32_t t
 /* ---- Life of a job ----------------------------------------------------------------------------
  */
 
-/* On a text thread: the prompts, then over to the scheduler thread. */
+static bool read_request(struct mtr_job *job, struct mtr_encoder *encoder, struct mtr_error *err)
+{
+    struct mtr_job_state *s = job->state;
+    const struct mtr_chat_request *r = job->request;
+    if (!job->read(job, err))
+        return false;
+    s->prompts = mtr_arena_calloc(r->arena, r->prompt_count, sizeof *s->prompts);
+    s->choices =
+        mtr_arena_calloc(r->arena, (size_t)r->prompt_count * r->choices, sizeof *s->choices);
+    if (!s->prompts || !s->choices)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory accepting the request");
+    s->choice_count = r->prompt_count * r->choices;
+    for (uint32_t p = 0; p < r->prompt_count && !s->cancelled; p++)
+        if (!mtr_prompt_encode(s->engine->model, r, &r->prompts[p], encoder, &s->prompts[p], err))
+            return false;
+    return true;
+}
+
+/* On a text thread: body and prompts, then over to the scheduler thread. */
 static void run_text(struct mtr_task *task, struct mtr_encoder *encoder)
 {
     struct mtr_job *job = (struct mtr_job *)((char *)task - offsetof(struct mtr_job, task));
     struct mtr_job_state *s = job->state;
-    const struct mtr_chat_request *r = job->request;
-    for (uint32_t p = 0; p < r->prompt_count && !s->failed && !s->cancelled; p++)
-        s->failed = !mtr_prompt_encode(s->engine->model, r, &r->prompts[p], encoder, &s->prompts[p],
-                                       &s->error);
+    s->failed = !s->cancelled && !read_request(job, encoder, &s->error);
     mtr_inbox_post(&s->engine->inbox, &s->message);
 }
 
 bool mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job, struct mtr_error *err)
 {
-    const struct mtr_chat_request *r = job->request;
-    struct mtr_job_state *s = mtr_arena_calloc(r->arena, 1, sizeof *s);
-    if (s) {
-        s->choice_count = r->prompt_count * r->choices;
-        s->prompts = mtr_arena_calloc(r->arena, r->prompt_count, sizeof *s->prompts);
-        s->choices = mtr_arena_calloc(r->arena, s->choice_count, sizeof *s->choices);
-    }
-    if (!s || !s->prompts || !s->choices)
+    struct mtr_job_state *s = mtr_arena_calloc(job->request->arena, 1, sizeof *s);
+    if (!s)
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory accepting the request");
     job->state = s;
     s->message.kind = MTR_MESSAGE_JOB;
@@ -168,7 +190,7 @@ void mtr_engine_stop_choice(struct mtr_engine *e, struct mtr_job *job, uint32_t 
 
 static void free_prompts(struct mtr_job_state *s)
 {
-    for (uint32_t p = 0; p < s->job->request->prompt_count; p++)
+    for (uint32_t p = 0; s->prompts && p < s->job->request->prompt_count; p++)
         mtr_ids_free(&s->prompts[p]);
 }
 

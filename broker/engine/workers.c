@@ -331,7 +331,8 @@ void mtr_workers_send_plans(struct mtr_engine *e)
 {
     const struct mtr_step_plan *plan;
     uint64_t now = mtr_now_ns(&e->clock);
-    while (e->sched_has_worker && (plan = mtr_sched_plan(e->sched, now))) {
+    while (e->sched_has_worker && atomic_load(&e->behind) <= 0 &&
+           (plan = mtr_sched_plan(e->sched, now))) {
         e->sent_ns = now;
         for (uint32_t r = 0; r < e->options.world_size; r++) {
             struct mtr_worker *w = &e->workers[r];

@@ -34,6 +34,7 @@ struct mtr_exchange {
     uint64_t arrived_ns, first_ns, last_ns;
 
     struct mtr_arena arena;
+    struct mtr_str body;
     struct mtr_chat_request request;
     const struct mtr_protocol *protocol;
     struct mtr_answer *answer;  /* NULL until the job started */
@@ -51,6 +52,11 @@ struct mtr_exchange {
     bool done;       /* the job's life is over */
     bool client_gone;
 };
+
+static struct mtr_exchange *exchange_of(struct mtr_job *job)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct mtr_exchange, job, job);
+}
 
 /* ---- Life -------------------------------------------------------------------------------------
  */
@@ -113,7 +119,7 @@ static void mark_dirty(struct mtr_exchange *x)
 static void start_response(struct mtr_exchange *x)
 {
     h2o_req_t *req = x->req;
-    bool stream = x->request.stream && x->status == 200;
+    bool stream = x->status == 200 && x->request.stream;
     req->res.status = x->status;
     req->res.reason = mtr_status_reason(x->status);
     mtr_add_header(req, "content-type",
@@ -137,7 +143,7 @@ static void flush(struct mtr_exchange *x)
 {
     if (!x->req || x->in_flight || x->final_sent)
         return;
-    bool whole = !x->request.stream || x->status != 200;
+    bool whole = x->status != 200 || !x->request.stream;
     if (!x->ended && (whole || x->out.len == 0))
         return;
     if (!x->head_sent)
@@ -264,9 +270,8 @@ static void on_started(struct mtr_exchange *x)
 
 static void count_token(struct mtr_exchange *x)
 {
-    struct mtr_http *http = x->thread->http;
-    struct mtr_metrics *m = mtr_engine_metrics(http->engine);
-    uint64_t now = mtr_now_ns(&http->clock);
+    struct mtr_metrics *m = mtr_engine_metrics(x->thread->http->engine);
+    uint64_t now = x->thread->now_ns;
     if (!x->first_ns) {
         x->first_ns = now;
         mtr_observe(m, MTR_H_FIRST_TOKEN, now - x->arrived_ns);
@@ -340,9 +345,9 @@ static void on_job_event(struct mtr_exchange *x, const struct mtr_job_event *ev)
 
 void mtr_exchange_deliver(struct mtr_http_thread *t, struct mtr_delivery *d)
 {
+    t->now_ns = mtr_now_ns(&t->http->clock);
     for (uint32_t i = 0; i < d->count; i++)
-        on_job_event(H2O_STRUCT_FROM_MEMBER(struct mtr_exchange, job, d->events[i].job),
-                     &d->events[i]);
+        on_job_event(exchange_of(d->events[i].job), &d->events[i]);
     mtr_delivery_free(d);
 }
 
@@ -398,16 +403,21 @@ static bool check_model(struct mtr_exchange *x, struct mtr_error *err)
                           x->request.model.ptr ? x->request.model.ptr : "", MTR_STR_ARG(served));
 }
 
-/* The body is copied: the request may go away while a text thread reads it. */
-static bool read_body(struct mtr_exchange *x, struct mtr_error *err)
+/* The request may go away while a text thread reads it. */
+static bool copy_body(struct mtr_exchange *x, struct mtr_error *err)
 {
-    struct mtr_str text = {x->req->entity.base, x->req->entity.len};
-    if (text.len == 0)
+    struct mtr_str body = {x->req->entity.base, x->req->entity.len};
+    if (body.len == 0)
         return mtr_fail(err, MTR_INVALID, "the body is empty; it must be a JSON object");
-    text = mtr_arena_str(&x->arena, text);
-    if (!text.ptr)
-        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the body");
-    const struct mtr_json *body = mtr_json_parse(&x->arena, text, MTR_JSON_STRICT, err);
+    x->body = mtr_arena_str(&x->arena, body);
+    return x->body.ptr || mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the body");
+}
+
+/* On a text thread. */
+static bool read_request(struct mtr_job *job, struct mtr_error *err)
+{
+    struct mtr_exchange *x = exchange_of(job);
+    const struct mtr_json *body = mtr_json_parse(&x->arena, x->body, MTR_JSON_STRICT, err);
     if (!body)
         return mtr_error_prefix(err, "the body is not valid JSON");
     return x->protocol->parse(&x->request, body, err) && check_model(x, err);
@@ -443,9 +453,10 @@ void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
 
     x->job.client = &t->client;
     x->job.request = &x->request;
+    x->job.read = read_request;
     x->job.name = x->id;
     x->job.arrived_ns = x->arrived_ns;
-    if (!read_body(x, &error) || !mtr_engine_submit(t->http->engine, &x->job, &error)) {
+    if (!copy_body(x, &error) || !mtr_engine_submit(t->http->engine, &x->job, &error)) {
         x->done = true; /* the engine never hears of it */
         mtr_count(mtr_engine_metrics(t->http->engine), MTR_C_REQUESTS_REFUSED, 1);
         end_with_error(x, &error);

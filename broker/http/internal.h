@@ -27,6 +27,7 @@ struct mtr_http_thread {
     struct mtr_exchange *exchanges; /* all of this thread, doubly linked */
     struct mtr_exchange *dirty;     /* those that have something to send */
     uint64_t request_count;
+    uint64_t now_ns; /* when the delivery at hand was taken */
     bool stopping;
     pthread_t thread;
 };

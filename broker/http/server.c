@@ -99,11 +99,13 @@ static void on_inbox(h2o_socket_t *sock, const char *error)
 {
     struct mtr_http_thread *t = sock->data;
     struct mtr_message *next;
+    uint32_t deliveries = 0;
     for (struct mtr_message *m = mtr_inbox_take(&t->inbox); m; m = next) {
         next = m->next;
         switch (m->kind) {
         case MTR_MESSAGE_DELIVERY:
             mtr_exchange_deliver(t, (struct mtr_delivery *)m);
+            deliveries++;
             break;
         case MTR_MESSAGE_TASK:
             mtr_page_task_done(m);
@@ -121,6 +123,8 @@ static void on_inbox(h2o_socket_t *sock, const char *error)
         }
     }
     mtr_exchange_flush_all(t);
+    if (deliveries)
+        mtr_client_took(t->http->engine, &t->client, deliveries);
 }
 
 static void on_watch(h2o_timeout_entry_t *entry)

@@ -5,11 +5,13 @@
  * told to say, and dies, hangs or lies on command.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@
 
 #define HEARTBEAT_MS  500
 #define MESSAGE_BYTES (1u << 30)
+#define STAMP_STEPS   (1u << 20)
 #define MAX_TOKENS    (1u << 22) /* of a file of recorded ones */
 
 static const char help[] =
@@ -33,6 +36,8 @@ static const char help[] =
     "  --blocks N            capacity of each, in blocks (4096)\n"
     "  --vocab N             size of the vocabulary (49152)\n"
     "  --tokens FILE         numbers: the output of every sequence, over and over\n"
+    "  --step-tokens FILE    numbers: step s gives every lane the one at s mod their count\n"
+    "  --stamps FILE         writes there, at index s, when step s was answered (monotonic ns)\n"
     "  --check               keep block contents and check every read; tokens depend on them\n"
     "  --delay-us N          time that a step takes (0)\n"
     "  --load-ms N           time that loading takes (0)\n"
@@ -44,6 +49,8 @@ static const char help[] =
 enum option_id {
     OPT_CONNECT = 256,
     OPT_TOKENS,
+    OPT_STEP_TOKENS,
+    OPT_STAMPS,
     OPT_CHECK,
     OPT_HELP,
     OPT_NUMBERS, /* those behind are numbers[id - OPT_NUMBERS] */
@@ -63,6 +70,8 @@ enum option_id {
 static const struct option long_options[] = {
     {"connect", required_argument, NULL, OPT_CONNECT},
     {"tokens", required_argument, NULL, OPT_TOKENS},
+    {"step-tokens", required_argument, NULL, OPT_STEP_TOKENS},
+    {"stamps", required_argument, NULL, OPT_STAMPS},
     {"check", no_argument, NULL, OPT_CHECK},
     {"help", no_argument, NULL, OPT_HELP},
     {"rank", required_argument, NULL, OPT_RANK},
@@ -79,11 +88,12 @@ static const struct option long_options[] = {
 };
 
 struct worker {
-    const char *address, *tokens_path;
-    bool check;
+    const char *address, *tokens_path, *stamps_path;
+    bool check, by_step;
     uint64_t numbers[OPT_END - OPT_NUMBERS];
     uint32_t *recorded;
     uint32_t recorded_count;
+    uint64_t *stamps; /* [STAMP_STEPS] of the shared file, or NULL */
 
     struct mtr_wire *wire;
     struct mtr_socket *socket;
@@ -125,6 +135,10 @@ static bool parse(struct worker *w, int argc, char **argv)
             w->address = optarg;
         else if (id == OPT_TOKENS)
             w->tokens_path = optarg;
+        else if (id == OPT_STEP_TOKENS)
+            w->tokens_path = optarg, w->by_step = true;
+        else if (id == OPT_STAMPS)
+            w->stamps_path = optarg;
         else if (id == OPT_CHECK)
             w->check = true;
         else if (id < OPT_NUMBERS || id >= OPT_END ||
@@ -153,6 +167,20 @@ static bool read_tokens(struct worker *w, struct mtr_error *err)
     mtr_arena_free(&arena);
     return ok && (w->recorded_count > 0 ||
                   mtr_fail(err, MTR_INVALID, "%s: no token ids in it", w->tokens_path));
+}
+
+static bool open_stamps(struct worker *w, struct mtr_error *err)
+{
+    size_t size = STAMP_STEPS * sizeof(uint64_t);
+    int fd = open(w->stamps_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0)
+        return mtr_fail_errno(err, "%s", w->stamps_path);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED)
+        return mtr_fail_errno(err, "%s", w->stamps_path);
+    w->stamps = p;
+    return true;
 }
 
 /* ---- messages ---------------------------------------------------------------------------------
@@ -234,8 +262,8 @@ static bool beat(struct worker *w, struct mtr_error *err)
 {
     Mtr__Heartbeat heartbeat = MTR__HEARTBEAT__INIT;
     Mtr__FromWorker m = MTR__FROM_WORKER__INIT;
-    if (now_ns() - w->heartbeat_ns < HEARTBEAT_MS * MTR_NS_PER_MS)
-        return true;
+    if (w->epoch == 0 || now_ns() - w->heartbeat_ns < HEARTBEAT_MS * MTR_NS_PER_MS)
+        return true; /* nothing is heard of a worker that has no epoch yet but Hello */
     w->heartbeat_ns = now_ns();
     heartbeat.sent_ns = w->heartbeat_ns;
     heartbeat.last_step = w->step;
@@ -257,7 +285,7 @@ static bool handle_load(struct worker *w, uint64_t epoch, const Mtr__LoadModel *
                                     .group_count = (uint32_t)number(w, OPT_GROUPS),
                                     .physical = w->check,
                                     .deep = w->check,
-                                    .recorded = w->recorded,
+                                    .recorded = w->by_step ? NULL : w->recorded,
                                     .recorded_count = w->recorded_count};
     for (uint32_t g = 0; g < c.group_count; g++)
         c.group_blocks[g] = (uint32_t)number(w, OPT_BLOCKS);
@@ -286,6 +314,15 @@ static bool misbehave(struct worker *w, uint64_t step, struct mtr_step_result *r
     return true;
 }
 
+/* The same token for all lanes, which tells of which step it is. */
+static void say_step(const struct worker *w, struct mtr_step_result *result)
+{
+    struct mtr_lane_result *lanes = (struct mtr_lane_result *)result->lanes;
+    for (uint32_t i = 0; w->by_step && i < result->lane_count; i++)
+        if (lanes[i].token_count > 0)
+            lanes[i].tokens = &w->recorded[result->step % w->recorded_count];
+}
+
 static bool handle_plan(struct worker *w, const Mtr__FromBroker *m, struct mtr_error *err)
 {
     struct mtr_step_plan plan;
@@ -297,6 +334,7 @@ static bool handle_plan(struct worker *w, const Mtr__FromBroker *m, struct mtr_e
         !mtr_scripted_step(w->model, &w->message, &plan, &result, err) ||
         !misbehave(w, plan.step, &result, err))
         return false;
+    say_step(w, &result);
     uint64_t took = now_ns() - begin, delay = number(w, OPT_DELAY) * MTR_NS_PER_US;
     if (took < delay)
         sleep_ns(delay - took);
@@ -308,6 +346,8 @@ static bool handle_plan(struct worker *w, const Mtr__FromBroker *m, struct mtr_e
         result.lane_count = 0;
     mtr_arena_reset(&w->scratch);
     mtr_buf_clear(&w->out);
+    if (w->stamps && plan.step < STAMP_STEPS)
+        w->stamps[plan.step] = now_ns();
     return mtr_pack_result(&w->scratch, &w->out, w->epoch, &result) && send_bytes(w, err);
 }
 
@@ -373,7 +413,8 @@ int main(int argc, char **argv)
         fputs(help, stderr);
         return 2;
     }
-    bool ok = (!w.tokens_path || read_tokens(&w, &err)) && serve(&w, &err);
+    bool ok = (!w.tokens_path || read_tokens(&w, &err)) &&
+              (!w.stamps_path || open_stamps(&w, &err)) && serve(&w, &err);
     if (!ok) {
         fprintf(stderr, "scripted-worker: %s\n", err.message);
         if (w.socket)
