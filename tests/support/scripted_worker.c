@@ -89,7 +89,7 @@ static const struct option long_options[] = {
 
 struct worker {
     const char *address, *tokens_path, *stamps_path;
-    bool check, by_step;
+    bool check, help, by_step;
     uint64_t numbers[OPT_END - OPT_NUMBERS];
     uint32_t *recorded;
     uint32_t recorded_count;
@@ -141,6 +141,8 @@ static bool parse(struct worker *w, int argc, char **argv)
             w->stamps_path = optarg;
         else if (id == OPT_CHECK)
             w->check = true;
+        else if (id == OPT_HELP)
+            return !(w->help = true);
         else if (id < OPT_NUMBERS || id >= OPT_END ||
                  !mtr_str_to_u64(mtr_str(optarg), &w->numbers[id - OPT_NUMBERS]))
             return false;
@@ -410,8 +412,8 @@ int main(int argc, char **argv)
     mtr_arena_init(&w.message, MESSAGE_BYTES);
     mtr_arena_init(&w.scratch, MESSAGE_BYTES);
     if (!parse(&w, argc, argv)) {
-        fputs(help, stderr);
-        return 2;
+        fputs(help, w.help ? stdout : stderr);
+        return w.help ? 0 : 2;
     }
     bool ok = (!w.tokens_path || read_tokens(&w, &err)) &&
               (!w.stamps_path || open_stamps(&w, &err)) && serve(&w, &err);
