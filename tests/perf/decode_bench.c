@@ -131,6 +131,16 @@ static bool time_decode(struct bench *b, struct engine *e, uint32_t streams, dou
     return true;
 }
 
+/* Two operations for each weight that a prompt's token meets; the head only meets the last one. */
+static uint64_t flop_per_token(const struct mtr_plan *plan)
+{
+    uint64_t elements = 0;
+    for (uint32_t i = 0; i < plan->weight_count; i++)
+        if (plan->weights[i].rows > 1 && plan->weights[i].rows != plan->vocab)
+            elements += plan->weights[i].rows * plan->weights[i].cols;
+    return 2 * elements;
+}
+
 static bool run(struct bench *b, const char *model, struct mtr_error *err)
 {
     struct engine e;
@@ -148,8 +158,11 @@ static bool run(struct bench *b, const char *model, struct mtr_error *err)
               time_prefill(b, &e, &prefill, err);
     if (ok)
         printf("{\"load_s\": %.3f, \"decode_tokens_per_s\": %.1f, "
-               "\"decode_%u_streams_tokens_per_s\": %.1f, \"prefill_%u_tokens_per_s\": %.1f}\n",
-               loaded, one, b->streams, many, b->prompt, prefill);
+               "\"decode_%u_streams_tokens_per_s\": %.1f, \"prefill_%u_tokens_per_s\": %.1f, "
+               "\"weight_bytes\": %llu, \"flop_per_token\": %llu}\n",
+               loaded, one, b->streams, many, b->prompt, prefill,
+               (unsigned long long)e.weights.total_bytes,
+               (unsigned long long)flop_per_token(e.plan));
     engine_close(&e);
     return ok;
 }
