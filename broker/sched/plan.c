@@ -491,6 +491,10 @@ const struct mtr_step_plan *mtr_sched_plan(struct mtr_sched *s, uint64_t now_ns)
     s->prefill_left = mtr_policy_budget(s, now_ns);
     s->score_left = s->config.max_score_rows;
     plan_running(s);
+    if (s->plan.lane_count == 0 && s->prefill_left == 0 && s->flying == 0) {
+        s->prefill_left = s->config.max_prefill_tokens; /* those it was spared for can't go on */
+        plan_running(s);
+    }
     admit_waiting(s, now_ns);
     if (s->plan.lane_count == 0)
         return NULL;

@@ -82,6 +82,24 @@ START_TEST(slai_does_not_starve_prefill)
 }
 END_TEST
 
+START_TEST(slai_spares_no_prefill_for_who_cannot_go_on)
+{
+    uint8_t mask[RIG_VOCAB / 8] = {1};
+    r.config.policy = MTR_SCHED_SLAI;
+    r.params.constrained = true;
+    rig_start(&r);
+    uint64_t a = rig_submit(&r, 0, 4, 50);
+    ck_assert(mtr_sched_mask(r.sched, a, mask, sizeof(mask)));
+    rig_plan(&r);
+    ck_assert(rig_answer(&r, 0));
+    r.params.constrained = false;
+    uint64_t b = rig_submit(&r, 100, 4, 5);
+    r.now_ns = 500 * MS; /* a has waited long, but for its mask */
+    const struct mtr_step_plan *plan = rig_plan(&r);
+    ck_assert(!rig_lane(plan, a) && rig_lane(plan, b));
+}
+END_TEST
+
 START_TEST(slai_sizes_prefill_by_what_a_row_takes)
 {
     r.config.policy = MTR_SCHED_SLAI;
@@ -135,6 +153,7 @@ MTR_CHECK_MAIN("sched/policy")
     tcase_add_test(tc, slai_takes_the_front_then_the_shortest);
     tcase_add_test(tc, slai_leaves_prefill_out_for_who_has_waited);
     tcase_add_test(tc, slai_does_not_starve_prefill);
+    tcase_add_test(tc, slai_spares_no_prefill_for_who_cannot_go_on);
     tcase_add_test(tc, slai_sizes_prefill_by_what_a_row_takes);
     tcase_add_test(tc, siblings_wait_for_the_prompt);
     tcase_add_test(tc, a_sibling_of_nobody_goes_at_once);
