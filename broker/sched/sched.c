@@ -47,16 +47,6 @@ struct mtr_sched_geometry mtr_sched_geometry(const struct mtr_plan *plan, uint32
     return g;
 }
 
-uint32_t mtr_sched_max_step_tokens(const struct mtr_sched_config *c)
-{
-    return c->max_prefill_tokens + c->max_batch_size * (1 + c->max_drafts);
-}
-
-uint32_t mtr_sched_max_step_outputs(const struct mtr_sched_config *c)
-{
-    return c->max_score_rows + c->max_batch_size * (1 + c->max_drafts);
-}
-
 static bool in_range(const char *name, uint64_t value, uint64_t min, uint64_t max,
                      struct mtr_error *err)
 {

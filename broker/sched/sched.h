@@ -177,10 +177,6 @@ struct mtr_sched_info {
 /* The cache geometry of a launch plan. chunk_tokens: of recurrent models, else ignored. */
 struct mtr_sched_geometry mtr_sched_geometry(const struct mtr_plan *plan, uint32_t chunk_tokens);
 
-/* Rows of tokens and of logits that a step may have: what the worker is told to make room for. */
-uint32_t mtr_sched_max_step_tokens(const struct mtr_sched_config *c);
-uint32_t mtr_sched_max_step_outputs(const struct mtr_sched_config *c);
-
 /* NULL with err filled when the numbers make no sense together or memory is out. */
 struct mtr_sched *mtr_sched_create(const struct mtr_sched_config *c, struct mtr_error *err);
 void mtr_sched_destroy(struct mtr_sched *s);

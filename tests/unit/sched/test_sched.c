@@ -259,8 +259,6 @@ START_TEST(reports)
     ck_assert(stats.groups[0].used == 0 && stats.groups[0].cached == 2);
     ck_assert_uint_eq(stats.groups[0].free, 62);
     ck_assert_str_eq(mtr_finish_name(MTR_FINISH_DEADLINE), "deadline");
-    ck_assert_uint_eq(mtr_sched_max_step_tokens(&r.config), 65);
-    ck_assert_uint_eq(mtr_sched_max_step_outputs(&r.config), 65);
 }
 END_TEST
 
