@@ -155,6 +155,16 @@ def other_lower_case(proc):
     return out
 
 
+def without_script(scripts):
+    """Characters whose script the library's pre-tokenizer for scripts does not know."""
+    split = pre_tokenizers.UnicodeScripts()
+    flags = [0] * 0x110000
+    for c in SCALARS:
+        if scripts[c] and all(len(split.pre_tokenize_str(a + chr(c))) == 1 for a in "a\u0431"):
+            flags[c] = 1
+    return flags
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     categories = property_of(CATEGORIES)
@@ -162,19 +172,21 @@ def main():
                 "Runs of one general category: code point << 5 | category.",
                 "category_runs", categories, 5)
     path = out / "unicode_script.c"
-    write_table(path, "Runs of one script: code point << 8 | script.", "script_runs",
-                property_of(SCRIPTS), 8)
+    scripts = property_of(SCRIPTS)
+    write_table(path, "Runs of one script: code point << 8 | script.", "script_runs", scripts, 8)
     names = array("char *const", "script_names", rows([f'"{s}",' for s in SCRIPTS], 5))
     write(path, path.read_text() + "\n" + names)
 
     proc = Utf8proc()
     text = HEAD.format(what="""Where the measure is older or newer than libutf8proc.
  *
- * Characters that are never normalized (runs: code point << 1 | unknown), and lower case that
- * libutf8proc 2.8 does not have.""")
+ * Characters that are never normalized, and those without a script for the pre-tokenizer of that
+ * name (runs: code point << 1 | unknown); lower case that libutf8proc 2.8 does not have.""")
     flags = runs(unknown_to_normalizers(proc, categories))
     unknown = rows([f"0x{c << 1 | v:x}," for c, v in flags], 9)
     text += array("uint32_t", "unnormalized_runs", unknown) + "\n"
+    unknown = rows([f"0x{c << 1 | v:x}," for c, v in runs(without_script(scripts))], 9)
+    text += array("uint32_t", "unscripted_runs", unknown) + "\n"
     lower = [f"{{0x{a:x}, 0x{b:x}, {d}}}," for a, b, d in other_lower_case(proc)]
     text += array("struct mtr_unicode_lower_range", "lower_more", rows(lower, 4))
     write(out / "unicode_legacy.c", text)

@@ -69,8 +69,10 @@ void mtr_ranges_add_word(struct mtr_ranges *r)
     mtr_ranges_add_categories(r, MTR_MASK_L | MTR_MASK_M | MTR_MASK(MTR_ND) | MTR_MASK(MTR_NL) |
                                      MTR_MASK(MTR_PC));
     static const struct mtr_range table[] = {
-        {0x200c, 0x200d},   {0x24b6, 0x24e9},   {0x1f130, 0x1f149},
-        {0x1f150, 0x1f169}, {0x1f170, 0x1f189},
+        {0x24b6, 0x24e9},
+        {0x1f130, 0x1f149},
+        {0x1f150, 0x1f169},
+        {0x1f170, 0x1f189},
     };
     add_table(r, table, sizeof table / sizeof table[0]);
 }

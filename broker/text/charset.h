@@ -32,7 +32,7 @@ void mtr_ranges_add(struct mtr_ranges *r, uint32_t first, uint32_t last);
 void mtr_ranges_add_categories(struct mtr_ranges *r, uint32_t mask); /* MTR_MASK_* */
 void mtr_ranges_add_script(struct mtr_ranges *r, uint8_t script);
 void mtr_ranges_add_space(struct mtr_ranges *r); /* \s: White_Space */
-void mtr_ranges_add_word(struct mtr_ranges *r);  /* \w: letters, marks, digits, connectors */
+void mtr_ranges_add_word(struct mtr_ranges *r);  /* letters, marks, digits, connectors */
 void mtr_ranges_add_all(struct mtr_ranges *r, const struct mtr_ranges *other);
 void mtr_ranges_fold(struct mtr_ranges *r);       /* adds what differs only in case */
 void mtr_ranges_normalize(struct mtr_ranges *r);  /* sorts and joins */

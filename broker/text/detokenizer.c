@@ -121,7 +121,7 @@ static void push_byte_token(struct mtr_detokenizer *d, char byte, struct mtr_buf
 static void push_text(struct mtr_detokenizer *d, uint32_t id, struct mtr_buf *out)
 {
     const struct mtr_tokenizer *t = d->tokenizer;
-    struct mtr_str name = mtr_vocab_get(&t->names, id), mark = mtr_buf_view(&t->decoder.mark);
+    struct mtr_str name = mtr_tokenizer_spelling(t, id), mark = mtr_buf_view(&t->decoder.mark);
     put_broken(d, out);
     d->bad_run = false;
     if (d->begun || !t->decoder.first_bare || mark.len == 0) {

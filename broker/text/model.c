@@ -43,12 +43,21 @@ static void find_byte_ids(struct mtr_model *m)
     }
 }
 
+/* Whether an unknown character may vanish, so that those beside it meet. */
+static bool may_vanish(const struct mtr_model *m)
+{
+    bool bytes = m->kind == MTR_MODEL_BPE_BYTES || m->byte_fallback;
+    for (int b = 0; b < 256; b++)
+        bytes &= m->byte_ids[b] != MTR_TOKEN_NONE;
+    return m->kind != MTR_MODEL_SCORES && m->unknown == MTR_TOKEN_NONE && !bytes;
+}
+
 /* Cutting at joints is exact where a merge depends on nothing but the two symbols. */
 static bool find_joints(struct mtr_model *m)
 {
     m->cuts = m->kind == MTR_MODEL_BPE_BYTES || m->kind == MTR_MODEL_BPE_CHARS ||
               m->kind == MTR_MODEL_SCORES;
-    m->cuts &= m->prefix_len == 0 && m->suffix_len == 0;
+    m->cuts &= m->prefix_len == 0 && m->suffix_len == 0 && !may_vanish(m);
     if (!m->cuts)
         return true;
     if (!mtr_joints_init(&m->joints, m->pieces.byte_count))
@@ -128,7 +137,7 @@ static uint32_t closed_char(const struct mtr_model *m, struct mtr_str s, size_t 
 {
     uint32_t cp;
     *len = (size_t)mtr_utf8_next(s.ptr + at, &cp);
-    if (cp >= MTR_CLOSED_CHARS || (at > 0 && (uint8_t)s.ptr[at - 1] < 0x80) ||
+    if (m->chars == NULL || cp >= MTR_CLOSED_CHARS || (at > 0 && (uint8_t)s.ptr[at - 1] < 0x80) ||
         (at + *len < s.len && (uint8_t)s.ptr[at + *len] < 0x80))
         return MTR_TOKEN_NONE;
     return m->chars[cp];
@@ -165,7 +174,7 @@ static uint32_t plain_char(const struct mtr_model *m, struct mtr_str c)
 {
     uint32_t cp;
     mtr_utf8_next(c.ptr, &cp);
-    return cp < MTR_CLOSED_CHARS ? m->chars[cp] : mtr_vocab_find(&m->pieces, c);
+    return m->chars != NULL && cp < MTR_CLOSED_CHARS ? m->chars[cp] : mtr_vocab_find(&m->pieces, c);
 }
 
 /* The id of a character in its place in the word, where pieces inside and at the end are marked. */
@@ -370,20 +379,36 @@ static bool encode_bpe(const struct mtr_model *m, struct mtr_model_work *w, stru
 
 /* --------------------------------------------------------------------------------- other models */
 
+/* Unknown characters, or the unknown token's own text, behind one another are looked up together.
+ */
+static void put_unknown_run(const struct mtr_model *m, struct mtr_str s, struct mtr_ids *out,
+                            size_t start)
+{
+    uint32_t id = mtr_vocab_find(&m->pieces, s);
+    if (id != MTR_TOKEN_NONE)
+        out->ids[out->count++] = id;
+    else
+        put_span(m, s, out, start);
+}
+
 static bool encode_unigram(const struct mtr_model *m, struct mtr_model_work *w,
                            struct mtr_str piece, struct mtr_ids *out)
 {
-    size_t start = out->count, at = 0;
+    size_t start = out->count, at = 0, run = 0; /* run: where unknown text began */
     if (!mtr_unigram_split(&m->unigram, &w->unigram, piece) || !reserve(out, piece.len))
         return false;
     for (size_t i = 0; i < w->unigram.count; i++) {
         uint32_t end = w->unigram.ends[i], id = w->unigram.steps[end].id;
-        if (id == MTR_TOKEN_NONE)
-            put_span(m, mtr_str_sub(piece, at, end - at), out, start);
-        else
+        if (id != MTR_TOKEN_NONE && id != m->unknown) {
+            if (run < at)
+                put_unknown_run(m, mtr_str_sub(piece, run, at - run), out, start);
             out->ids[out->count++] = id;
+            run = end;
+        }
         at = end;
     }
+    if (run < at)
+        put_unknown_run(m, mtr_str_sub(piece, run, at - run), out, start);
     return true;
 }
 

@@ -26,6 +26,7 @@ struct mtr_normalizer_step {
 struct context {
     const struct mtr_unicode *unicode;
     struct mtr_normalizer_work *work;
+    bool cut; /* the first character of the text is gone */
     struct mtr_error *err;
 };
 
@@ -95,19 +96,22 @@ static enum outcome apply_strip(const struct mtr_normalizer_step *s, struct cont
         end = mtr_utf8_back(in.ptr, end);
     if (start == 0 && end == in.len)
         return SAME;
+    c->cut |= start > 0;
     mtr_buf_append(out, in.ptr + start, end - start);
     return written(out);
 }
 
 /* Leaves out the characters of the categories that the library knows. */
-static enum outcome drop_marks(const struct mtr_unicode *u, uint32_t mask, struct mtr_str in,
+static enum outcome drop_marks(struct context *c, uint32_t mask, struct mtr_str in,
                                struct mtr_buf *out)
 {
     for (size_t at = 0; at < in.len && !out->failed;) {
         uint32_t cp;
         size_t n = (size_t)mtr_utf8_next(in.ptr + at, &cp);
-        if (!(mtr_unicode_mask(u, cp) & mask) || mtr_unicode_unnormalized(cp))
+        if (!(mtr_unicode_mask(c->unicode, cp) & mask) || mtr_unicode_unnormalized(cp))
             mtr_buf_append(out, in.ptr + at, n);
+        else
+            c->cut |= at == 0;
         at += n;
     }
     return written(out);
@@ -116,7 +120,7 @@ static enum outcome drop_marks(const struct mtr_unicode *u, uint32_t mask, struc
 static enum outcome apply_strip_accents(const struct mtr_normalizer_step *s, struct context *c,
                                         struct mtr_str in, struct mtr_buf *out)
 {
-    return drop_marks(c->unicode, MTR_MASK_M, in, out);
+    return drop_marks(c, MTR_MASK_M, in, out);
 }
 
 static const struct {
@@ -142,6 +146,8 @@ static enum outcome apply_nmt(const struct mtr_normalizer_step *s, struct contex
             mtr_buf_append(out, in.ptr + at, n);
         else if (nmt_table[i].space)
             mtr_buf_byte(out, ' ');
+        else
+            c->cut |= at == 0;
         at += n;
     }
     return written(out);
@@ -156,6 +162,7 @@ static enum outcome apply_replace(const struct mtr_normalizer_step *s, struct co
     while (mtr_pattern_next(&s->pattern, scanner, in, done, false, &start, &end)) {
         mtr_buf_append(out, in.ptr + done, start - done);
         mtr_buf_str(out, mtr_buf_view(&s->content));
+        c->cut |= start == 0 && s->content.len == 0;
         done = end;
         if (out->failed)
             return FAILED;
@@ -240,7 +247,7 @@ static enum outcome apply_bert(const struct mtr_normalizer_step *s, struct conte
     if (ok && s->accents) {
         ok = mtr_normal_form(c->unicode, MTR_NFD, &c->work->normal, mtr_buf_view(&a), &b);
         mtr_buf_clear(&a);
-        ok = ok && drop_marks(c->unicode, MTR_MASK(MTR_MN), mtr_buf_view(&b), &a) != FAILED;
+        ok = ok && drop_marks(c, MTR_MASK(MTR_MN), mtr_buf_view(&b), &a) != FAILED;
     }
     if (ok && s->lower)
         ok = lower_case(mtr_buf_view(&a), out) != FAILED;
@@ -430,10 +437,10 @@ void mtr_normalizer_work_free(struct mtr_normalizer_work *w)
 
 bool mtr_normalize(const struct mtr_normalizer *n, const struct mtr_unicode *u,
                    struct mtr_normalizer_work *w, struct mtr_str text, struct mtr_str *out,
-                   struct mtr_error *err)
+                   bool *cut, struct mtr_error *err)
 {
     struct mtr_error why = {.code = MTR_OK};
-    struct context c = {u, w, &why};
+    struct context c = {u, w, false, &why};
     int side = 0;
     *out = text;
     for (size_t i = 0; i < n->count; i++) {
@@ -450,5 +457,7 @@ bool mtr_normalize(const struct mtr_normalizer *n, const struct mtr_unicode *u,
         *out = b->len > 0 ? mtr_buf_view(b) : MTR_STR("");
         side = 1 - side;
     }
+    if (cut != NULL)
+        *cut = c.cut;
     return true;
 }

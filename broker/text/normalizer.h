@@ -50,6 +50,6 @@ void mtr_normalizer_free(struct mtr_normalizer *n);
  */
 bool mtr_normalize(const struct mtr_normalizer *n, const struct mtr_unicode *u,
                    struct mtr_normalizer_work *w, struct mtr_str text, struct mtr_str *out,
-                   struct mtr_error *err);
+                   bool *cut, struct mtr_error *err);
 
 #endif

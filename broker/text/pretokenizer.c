@@ -149,6 +149,7 @@ static uint8_t script_of(uint32_t cp)
     return script;
 }
 
+/* What goes with anything at the start of a piece goes with nothing, and is dropped. */
 static bool cut_by_script(struct mtr_pieces *p, struct mtr_piece piece)
 {
     uint8_t last = SCRIPT_ANY;
@@ -157,8 +158,8 @@ static bool cut_by_script(struct mtr_pieces *p, struct mtr_piece piece)
         uint32_t cp;
         size_t n = (size_t)mtr_utf8_next(p->text.ptr + at, &cp);
         uint8_t script = script_of(cp);
-        if (script != SCRIPT_ANY && last != SCRIPT_ANY && script != last) {
-            if (!emit(p, start, at))
+        if (script != SCRIPT_ANY && script != last) {
+            if (last != SCRIPT_ANY && !emit(p, start, at))
                 return false;
             start = at;
         }
@@ -166,7 +167,7 @@ static bool cut_by_script(struct mtr_pieces *p, struct mtr_piece piece)
             last = script;
         at += n;
     }
-    return emit(p, start, end);
+    return last == SCRIPT_ANY || emit(p, start, end);
 }
 
 static bool cut_by_length(struct mtr_pieces *p, struct mtr_piece piece, uint32_t length)
@@ -479,7 +480,9 @@ static bool read_punctuation(struct mtr_pretokenizer *p, const struct mtr_json *
 static bool read_whitespace(struct mtr_pretokenizer *p, const struct mtr_json *v,
                             struct mtr_error *err)
 {
-    return add_regex(p, "\\w+|[^\\w\\s]+", REMOVED, true, err);
+    /* Here the library asks another engine, whose words take in joiners. */
+    return add_regex(p, "[[:word:]\\x{200c}\\x{200d}]+|[^[:word:]\\x{200c}\\x{200d}\\s]+", REMOVED,
+                     true, err);
 }
 
 static bool read_whitespace_split(struct mtr_pretokenizer *p, const struct mtr_json *v,

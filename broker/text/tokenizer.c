@@ -51,6 +51,7 @@ void mtr_tokenizer_free(struct mtr_tokenizer *t)
     mtr_unicode_free(&t->unicode);
     mtr_vocab_free(&t->names);
     mtr_vocab_free(&t->bytes);
+    mtr_vocab_free(&t->respelled);
     mtr_added_free(&t->added);
     mtr_added_free(&t->added_normalized);
     mtr_normalizer_free(&t->normalizer);
@@ -69,10 +70,10 @@ static bool fill_one(struct mtr_tokenizer *t, uint32_t id, struct mtr_buf *scrat
     bool byte;
     struct mtr_str raw = mtr_vocab_get(&t->model.pieces, id);
     if (t->model.kind == MTR_MODEL_BPE_BYTES && t->decoder.kind == MTR_DECODE_BYTES &&
-        raw.ptr != NULL)
+        raw.ptr != NULL && !mtr_vocab_has(&t->respelled, id))
         return mtr_vocab_set(&t->bytes, id, raw, err);
     mtr_buf_clear(scratch);
-    if (!mtr_decoder_token(&t->decoder, mtr_vocab_get(&t->names, id), scratch, &byte))
+    if (!mtr_decoder_token(&t->decoder, mtr_tokenizer_spelling(t, id), scratch, &byte))
         return no_memory(err);
     t->flags[id] = byte ? MTR_FLAG_BYTE : 0;
     return mtr_vocab_set(&t->bytes, id, mtr_buf_view(scratch), err);
@@ -218,10 +219,11 @@ static bool encode_stretch(struct mtr_encoder *e, struct mtr_str text, size_t st
 {
     const struct mtr_tokenizer *t = e->tokenizer;
     struct mtr_str normal;
-    if (!mtr_normalize(&t->normalizer, &t->unicode, &e->normalizer, text, &normal, err))
+    bool cut;
+    if (!mtr_normalize(&t->normalizer, &t->unicode, &e->normalizer, text, &normal, &cut, err))
         return false;
     if (t->added_normalized.count == 0)
-        return encode_plain(e, normal, start == 0, out, err);
+        return encode_plain(e, normal, start == 0 && !cut, out, err);
     struct mtr_trust inner = {.all = trust->all};
     if (normal.ptr == text.ptr) /* offsets still mean the same */
         inner = (struct mtr_trust){trust->all, trust->spans, trust->count, start, 0, 0};
@@ -232,7 +234,7 @@ static bool encode_stretch(struct mtr_encoder *e, struct mtr_str text, size_t st
         return no_memory(err);
     for (size_t i = 0; i < e->inner.count; i++) {
         struct mtr_section s = e->inner.items[i];
-        bool first = start == 0 && s.start == 0;
+        bool first = start == 0 && s.start == 0 && !cut;
         if (s.id != MTR_TOKEN_NONE
                 ? !mtr_ids_push(out, s.id) && !no_memory(err)
                 : !encode_plain(e, mtr_str_sub(normal, s.start, s.end - s.start), first, out, err))
@@ -346,7 +348,7 @@ static bool decode_chain(const struct mtr_tokenizer *t, const uint32_t *ids, siz
     for (size_t i = 0; i < count; i++)
         if (mtr_vocab_has(&t->names, ids[i]) &&
             !(skip_special && (t->flags[ids[i]] & MTR_FLAG_SPECIAL)))
-            names[n++] = mtr_vocab_get(&t->names, ids[i]);
+            names[n++] = mtr_tokenizer_spelling(t, ids[i]);
     bool ok = mtr_decoder_chain(&t->decoder, names, n, out, err);
     free(names);
     return ok;

@@ -6,6 +6,7 @@
  * model gets its own form of it: raw bytes where the pre-tokenizer ends in the byte alphabet. Added
  * tokens come last: they may rename ids and add new ones, but the model never sees them.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,38 @@ static bool read_vocab_object(struct mtr_tokenizer *t, const struct mtr_json *vo
     return true;
 }
 
+/*
+ * A score as the library reads it: digits as an integer, divided by a power of ten, which may be
+ * off in the last bit. It matters where two ways to split a text are equally good but for rounding.
+ */
+static double score_of(const struct mtr_json *v)
+{
+    uint64_t digits = 0;
+    int64_t scale = 0, exponent = 0;
+    size_t i = v->text.len > 0 && v->text.ptr[0] == '-';
+    bool fraction = false, full = false;
+    for (; i < v->text.len && (v->text.ptr[i] | 32) != 'e'; i++) {
+        uint64_t more = (uint64_t)(v->text.ptr[i] - '0');
+        fraction |= v->text.ptr[i] == '.';
+        if (v->text.ptr[i] == '.')
+            continue;
+        full |= digits > (UINT64_MAX - more) / 10;
+        digits = full ? digits : digits * 10 + more;
+        scale += full ? !fraction : -(int64_t)fraction;
+    }
+    struct mtr_str tail = mtr_str_sub(v->text, i + 1, SIZE_MAX);
+    if (tail.len > 0 && tail.ptr[0] == '+')
+        tail = mtr_str_sub(tail, 1, SIZE_MAX);
+    if (tail.len > 0 && !mtr_str_to_i64(tail, &exponent))
+        return v->kind == MTR_JSON_REAL ? v->real : 0;
+    double f = (double)digits;
+    scale += exponent;
+    if (scale < -308 || scale > 308 || v->kind != MTR_JSON_REAL)
+        return v->kind == MTR_JSON_REAL || v->big ? v->real : (double)v->integer;
+    f = scale < 0 ? f / pow(10, (double)-scale) : f * pow(10, (double)scale);
+    return v->text.ptr[0] == '-' ? -f : f;
+}
+
 /* Unigram: an array of [piece, score]. */
 static bool read_vocab_scores(struct mtr_tokenizer *t, const struct mtr_json *vocab,
                               struct mtr_error *err)
@@ -60,6 +93,7 @@ static bool read_vocab_scores(struct mtr_tokenizer *t, const struct mtr_json *vo
         if (v->kind != MTR_JSON_ARRAY || v->count != 2 || v->items[0].kind != MTR_JSON_STRING ||
             !mtr_json_number(&v->items[1], &t->model.scores[i]))
             return mtr_fail(err, MTR_INVALID, "model.vocab[%u]: not [piece, score]", i);
+        t->model.scores[i] = score_of(&v->items[1]);
         if (!mtr_vocab_put(&t->names, i, v->items[0].text, true, err))
             return mtr_error_prefix(err, "model.vocab");
     }
@@ -318,7 +352,9 @@ static bool put_normalized(struct mtr_tokenizer *t, struct mtr_normalizer_work *
                            struct mtr_error *err)
 {
     struct mtr_str normal;
-    if (!mtr_normalize(&t->normalizer, &t->unicode, work, content, &normal, err))
+    if (!mtr_normalize(&t->normalizer, &t->unicode, work, content, &normal, NULL, err))
+        return false;
+    if (!mtr_str_equal(normal, content) && !mtr_vocab_set(&t->respelled, token.id, normal, err))
         return false;
     return normal.len == 0 || mtr_added_put(&t->added_normalized, normal, token) || no_memory(err);
 }

@@ -21,10 +21,11 @@ enum mtr_token_flag { MTR_FLAG_SPECIAL = 1, MTR_FLAG_EOG = 2, MTR_FLAG_BYTE = 4 
 
 struct mtr_tokenizer {
     struct mtr_unicode unicode;
-    struct mtr_vocab names;            /* all tokens by spelling */
-    struct mtr_vocab bytes;            /* what they stand for; not to be searched */
-    uint8_t *flags;                    /* [names.size] enum mtr_token_flag */
-    struct mtr_added added;            /* cut out of the text as it came */
+    struct mtr_vocab names;     /* all tokens by spelling */
+    struct mtr_vocab bytes;     /* what they stand for; not to be searched */
+    struct mtr_vocab respelled; /* added tokens that normalizing changes: decoded as changed */
+    uint8_t *flags;             /* [names.size] enum mtr_token_flag */
+    struct mtr_added added;     /* cut out of the text as it came */
     struct mtr_added added_normalized; /* cut out of the normalized text */
     struct mtr_normalizer normalizer;
     struct mtr_pretokenizer pretokenizer;
@@ -37,6 +38,12 @@ struct mtr_tokenizer {
     size_t eog_count;
     char describe[128];
 };
+
+/* The name that decoders see. */
+static inline struct mtr_str mtr_tokenizer_spelling(const struct mtr_tokenizer *t, uint32_t id)
+{
+    return mtr_vocab_get(mtr_vocab_has(&t->respelled, id) ? &t->respelled : &t->names, id);
+}
 
 /* Empty, with the character tables unfolded. NULL: no memory. */
 struct mtr_tokenizer *mtr_tokenizer_new(struct mtr_error *err);
