@@ -11,7 +11,6 @@
 #include "broker/text/regex_program.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "broker/text/regex.h"
 #include "common/base/utf8.h"
@@ -106,94 +105,6 @@ static struct mtr_regex_node *literal_node(struct parser *p, uint32_t cp)
     return set_node(p, &set);
 }
 
-static void add_upper(struct mtr_ranges *out)
-{
-    mtr_ranges_add_categories(out, MTR_MASK(MTR_LU));
-    mtr_ranges_add(out, 0x2160, 0x216f); /* Roman numerals, circled and squared letters */
-    mtr_ranges_add(out, 0x24b6, 0x24cf);
-    mtr_ranges_add(out, 0x1f130, 0x1f149);
-    mtr_ranges_add(out, 0x1f150, 0x1f169);
-    mtr_ranges_add(out, 0x1f170, 0x1f189);
-}
-
-static void add_blank(struct mtr_ranges *out)
-{
-    mtr_ranges_add_categories(out, MTR_MASK(MTR_ZS));
-    mtr_ranges_add(out, '\t', '\t');
-}
-
-static void add_hex(struct mtr_ranges *out)
-{
-    mtr_ranges_add(out, '0', '9');
-    mtr_ranges_add(out, 'A', 'F');
-    mtr_ranges_add(out, 'a', 'f');
-}
-
-static void add_digit(struct mtr_ranges *out)
-{
-    mtr_ranges_add_categories(out, MTR_MASK(MTR_ND));
-}
-
-static void add_control(struct mtr_ranges *out)
-{
-    mtr_ranges_add_categories(out, MTR_MASK(MTR_CC));
-}
-
-static void add_ascii(struct mtr_ranges *out)
-{
-    mtr_ranges_add(out, 0, 127);
-}
-
-static void add_any(struct mtr_ranges *out)
-{
-    mtr_ranges_add(out, 0, MTR_UNICODE_SCALARS - 1);
-}
-
-/* In brackets, punctuation takes in the symbols; as a property it does not. */
-static void add_marks(struct mtr_ranges *out)
-{
-    mtr_ranges_add_categories(out, MTR_MASK_P | MTR_MASK_S);
-}
-
-/* Names without regard to case. Those that need more than general categories (alpha, lower, graph)
- * are not known. */
-static const struct {
-    const char *name;
-    void (*add)(struct mtr_ranges *out);
-    bool bracket; /* [:name:] only, and before all other meanings */
-} named_sets[] = {
-    {"punct", add_marks, true},
-    {"space", mtr_ranges_add_space, false},
-    {"white_space", mtr_ranges_add_space, false},
-    {"word", mtr_ranges_add_word, false},
-    {"digit", add_digit, false},
-    {"upper", add_upper, false},
-    {"blank", add_blank, false},
-    {"xdigit", add_hex, false},
-    {"cntrl", add_control, false},
-    {"ascii", add_ascii, false},
-    {"any", add_any, false},
-};
-
-/* A set given by name; false: no such name. */
-static bool named_set(struct mtr_ranges *out, const char *name, size_t len, bool bracket)
-{
-    for (size_t i = 0; i < sizeof named_sets / sizeof named_sets[0]; i++) {
-        if (strlen(named_sets[i].name) == len && strncasecmp(named_sets[i].name, name, len) == 0 &&
-            (bracket || !named_sets[i].bracket)) {
-            named_sets[i].add(out);
-            return true;
-        }
-    }
-    uint32_t mask = bracket ? 0 : mtr_unicode_category_mask(name, len);
-    uint8_t script = bracket ? 0 : mtr_unicode_script_id(name, len);
-    if (mask != 0)
-        mtr_ranges_add_categories(out, mask);
-    else if (script != 0)
-        mtr_ranges_add_script(out, script);
-    return mask != 0 || script != 0;
-}
-
 /* \p{..}, \P{..}, \p{^..}; the 'p' has been taken. */
 static bool parse_property(struct parser *p, bool negative, struct mtr_ranges *out)
 {
@@ -205,9 +116,10 @@ static bool parse_property(struct parser *p, bool negative, struct mtr_ranges *o
     struct mtr_ranges set = {0};
     const char *name = p->text.ptr + p->at;
     size_t len = close - p->at;
-    if (len > 2 && memcmp(name, "Is", 2) == 0 && named_set(&set, name + 2, len - 2, false))
+    if (len > 2 && memcmp(name, "Is", 2) == 0 &&
+        mtr_regex_named_set(&set, name + 2, len - 2, false))
         len = 0;
-    if (len > 0 && !named_set(&set, name, len, false))
+    if (len > 0 && !mtr_regex_named_set(&set, name, len, false))
         return bad(p, MTR_UNSUPPORTED, "unknown property"), false;
     p->at = close + 1;
     if (negative)
@@ -281,10 +193,10 @@ static int parse_set_escape(struct parser *p, uint32_t c, struct mtr_ranges *out
         mtr_ranges_add(&set, 0xbc, 0xbe);
         break;
     case 'd':
-        add_digit(&set);
+        mtr_ranges_add_categories(&set, MTR_MASK(MTR_ND));
         break;
     case 'h':
-        add_hex(&set);
+        mtr_regex_named_set(&set, "xdigit", 6, false);
         break;
     case 'p':
         return c < 128 ? (parse_property(p, negative, out) ? 1 : -1) : 0;
@@ -311,7 +223,7 @@ static int parse_posix(struct parser *p, struct mtr_ranges *out)
     size_t name = p->at + 2;
     bool negative = p->text.ptr[name] == '^';
     struct mtr_ranges set = {0};
-    if (!named_set(&set, p->text.ptr + name + negative, close - name - negative, true))
+    if (!mtr_regex_named_set(&set, p->text.ptr + name + negative, close - name - negative, true))
         return 0;
     p->at = close + 2;
     if (negative)

@@ -55,6 +55,10 @@ struct mtr_regex_tree {
     size_t set_count;
 };
 
+/* Adds the set of that name: of a category, a script, or a class of characters. bracket: it stands
+ * in brackets, [:name:]. False: no such name. */
+bool mtr_regex_named_set(struct mtr_ranges *out, const char *name, size_t len, bool bracket);
+
 /* Nodes live in the arena. On failure the sets still have to be freed. */
 bool mtr_regex_parse(struct mtr_arena *arena, struct mtr_str pattern, struct mtr_regex_tree *tree,
                      struct mtr_error *err);

@@ -109,7 +109,8 @@ START_TEST(by_class)
     pieces("{\"type\":\"BertPreTokenizer\"}", true, "it's $5", "it|'|s|$|5|");
     pieces("{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"x\"}", true, "axxb", "a|b|");
     pieces("{\"type\":\"UnicodeScripts\"}", true, " ab\xd0\xb1 \xd0\xb2", "ab|\xd0\xb1 \xd0\xb2|");
-    pieces("{\"type\":\"UnicodeScripts\"}", true, "\xe3\x81\x82\xe4\xb8\xad", "\xe3\x81\x82\xe4\xb8\xad|");
+    pieces("{\"type\":\"UnicodeScripts\"}", true, "\xe3\x81\x82\xe4\xb8\xad",
+           "\xe3\x81\x82\xe4\xb8\xad|");
     pieces("{\"type\":\"FixedLength\",\"length\":2}", true, "a\xc3\xa9" "bcd", "a\xc3\xa9|bc|d|");
     pieces("null", true, "a b", "a b|");
 }
