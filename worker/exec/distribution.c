@@ -13,32 +13,47 @@
 
 #define BUCKETS          MTR_DISTRIBUTION_BUCKETS
 #define BUCKETS_PER_UNIT 12.0f
+#define HEAD             120 /* buckets counted at once: to exp(-10) of the largest */
 
+/* The x of a bucket are those whose scaled value truncates to its number. */
 static uint32_t bucket_of(float x)
 {
     uint32_t b = (uint32_t)(x * -BUCKETS_PER_UNIT);
     return b < BUCKETS ? b : BUCKETS - 1;
 }
 
+static void count_buckets(struct mtr_distribution *d, uint32_t from, uint32_t to)
+{
+    uint32_t n = mtr_select(d->x, d->count, -BUCKETS_PER_UNIT, (float)from, (float)to, d->indices);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t token = d->indices[i], b = bucket_of(d->x[token]);
+        d->bucket_count[b] += d->weights[token] != 0;
+        d->bucket_weight[b] += d->weights[token];
+    }
+}
+
+/* To be called before bucket b is read. */
+static void need_bucket(struct mtr_distribution *d, uint32_t b)
+{
+    if (b < HEAD || d->tail_counted)
+        return;
+    d->tail_counted = true;
+    count_buckets(d, HEAD, BUCKETS);
+}
+
 void mtr_distribution_init(struct mtr_distribution *d, const float *logits, uint32_t count,
                            float max, float temperature, float floor, float *x, uint32_t *weights,
-                           uint64_t *keys)
+                           uint64_t *keys, uint32_t *indices)
 {
     memset(d, 0, sizeof *d);
     d->count = count;
     d->x = x;
     d->weights = weights;
     d->keys = keys;
+    d->indices = indices;
     d->open_bucket = BUCKETS;
-    mtr_exp_weights(logits, count, max, 1 / temperature, floor, x, weights);
-    for (uint32_t i = 0; i < count; i++) {
-        if (weights[i] == 0)
-            continue;
-        uint32_t b = bucket_of(x[i]);
-        d->bucket_count[b]++;
-        d->bucket_weight[b] += weights[i];
-        d->total += weights[i];
-    }
+    d->total = mtr_exp_weights(logits, count, max, 1 / temperature, floor, x, weights);
+    count_buckets(d, 0, HEAD);
 }
 
 /* Heap sort: in place, no recursion, and never worse than n log n. */
@@ -71,10 +86,13 @@ static void open_bucket(struct mtr_distribution *d, uint32_t b)
 {
     if (d->open_bucket == b)
         return;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < d->count; i++)
-        if (d->weights[i] && bucket_of(d->x[i]) == b)
-            d->keys[n++] = (uint64_t)mtr_f32_bits(-d->x[i] + 0.0f) << 32 | i; /* no -0 */
+    uint32_t n = 0, found = mtr_select(d->x, d->count, -BUCKETS_PER_UNIT, (float)b, (float)b + 1,
+                                       d->indices);
+    for (uint32_t i = 0; i < found; i++) {
+        uint32_t token = d->indices[i];
+        if (d->weights[token]) /* + 0.0f: no -0 */
+            d->keys[n++] = (uint64_t)mtr_f32_bits(-d->x[token] + 0.0f) << 32 | token;
+    }
     sort_keys(d->keys, n);
     d->open_bucket = b;
 }
@@ -88,7 +106,10 @@ uint64_t mtr_distribution_first(struct mtr_distribution *d, uint32_t k)
 {
     uint64_t sum = 0;
     uint32_t b = 0;
-    for (; b < BUCKETS && d->bucket_count[b] <= k; b++) {
+    for (; b < BUCKETS; b++) {
+        need_bucket(d, b);
+        if (d->bucket_count[b] > k)
+            break;
         k -= d->bucket_count[b];
         sum += d->bucket_weight[b];
     }
@@ -101,11 +122,15 @@ uint64_t mtr_distribution_first(struct mtr_distribution *d, uint32_t k)
 }
 
 /* The bucket in which the running weight passes `at` (< total); *sum is the weight before it. */
-static uint32_t bucket_at(const struct mtr_distribution *d, uint64_t at, uint64_t *sum)
+static uint32_t bucket_at(struct mtr_distribution *d, uint64_t at, uint64_t *sum)
 {
     uint32_t b = 0;
-    for (*sum = 0; b < BUCKETS - 1 && *sum + d->bucket_weight[b] <= at; b++)
+    for (*sum = 0; b < BUCKETS - 1; b++) {
+        need_bucket(d, b);
+        if (*sum + d->bucket_weight[b] > at)
+            break;
         *sum += d->bucket_weight[b];
+    }
     return b;
 }
 
@@ -137,11 +162,14 @@ uint64_t mtr_distribution_above(struct mtr_distribution *d, float limit)
         limit = 0;
     uint64_t sum = 0;
     uint32_t last = limit * -BUCKETS_PER_UNIT < BUCKETS ? bucket_of(limit) : BUCKETS - 1;
+    need_bucket(d, last);
     for (uint32_t b = 0; b < last; b++)
         sum += d->bucket_weight[b];
-    for (uint32_t i = 0; i < d->count; i++)
-        if (d->weights[i] && bucket_of(d->x[i]) == last && d->x[i] >= limit)
-            sum += d->weights[i];
+    uint32_t n =
+        mtr_select(d->x, d->count, -BUCKETS_PER_UNIT, (float)last, (float)last + 1, d->indices);
+    for (uint32_t i = 0; i < n; i++)
+        if (d->x[d->indices[i]] >= limit)
+            sum += d->weights[d->indices[i]];
     return sum;
 }
 

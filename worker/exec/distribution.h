@@ -13,6 +13,7 @@
 #ifndef MTR_EXEC_DISTRIBUTION_H
 #define MTR_EXEC_DISTRIBUTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MTR_DISTRIBUTION_BUCKETS 272 /* of 1/12: exp(-22.6) * 2^30 rounds to 0 */
@@ -21,18 +22,20 @@ struct mtr_distribution {
     uint32_t count; /* tokens */
     const float *x;
     const uint32_t *weights;
-    uint64_t *keys; /* [count] room for a sorted bucket */
-    uint64_t total; /* sum of weights */
+    uint64_t *keys;    /* [count] room for a sorted bucket */
+    uint32_t *indices; /* [count] room */
+    uint64_t total;    /* sum of weights */
     uint32_t bucket_count[MTR_DISTRIBUTION_BUCKETS];
     uint64_t bucket_weight[MTR_DISTRIBUTION_BUCKETS];
+    bool tail_counted;
     uint32_t open_bucket; /* whose keys are sorted, or MTR_DISTRIBUTION_BUCKETS */
 };
 
-/* logits [count] with largest value max (finite); those below `floor` are left out. x, weights and
- * keys [count] are the caller's memory, filled here. */
+/* logits [count] with largest value max (finite); those below `floor` are left out. x, weights,
+ * keys and indices [count] are the caller's memory, filled here. */
 void mtr_distribution_init(struct mtr_distribution *d, const float *logits, uint32_t count,
                            float max, float temperature, float floor, float *x, uint32_t *weights,
-                           uint64_t *keys);
+                           uint64_t *keys, uint32_t *indices);
 
 /* Weight of the first k tokens. */
 uint64_t mtr_distribution_first(struct mtr_distribution *d, uint32_t k);

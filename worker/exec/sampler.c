@@ -27,9 +27,10 @@ bool mtr_sampler_scratch_init(struct mtr_sampler_scratch *s, uint32_t vocab, str
         .scaled = malloc(vocab * sizeof *s->scaled),
         .weights = malloc(vocab * sizeof *s->weights),
         .keys = malloc(vocab * sizeof *s->keys),
+        .indices = malloc(vocab * sizeof *s->indices),
         .counts = calloc(vocab, sizeof *s->counts),
     };
-    if (s->adjusted && s->scaled && s->weights && s->keys && s->counts)
+    if (s->adjusted && s->scaled && s->weights && s->keys && s->indices && s->counts)
         return true;
     mtr_sampler_scratch_free(s);
     return mtr_fail(err, MTR_NO_MEMORY, "no memory to sample from %u tokens", vocab);
@@ -41,6 +42,7 @@ void mtr_sampler_scratch_free(struct mtr_sampler_scratch *s)
     free(s->scaled);
     free(s->weights);
     free(s->keys);
+    free(s->indices);
     free(s->counts);
     *s = (struct mtr_sampler_scratch){0};
 }
@@ -166,7 +168,7 @@ static uint32_t draw(const struct mtr_sampler_input *in, struct mtr_sampler_scra
     const struct mtr_sampling *s = in->sampling;
     struct mtr_distribution d;
     mtr_distribution_init(&d, x, in->vocab, max, s->temperature, sigma_floor(s, x, in->vocab, max),
-                          t->scaled, t->weights, t->keys);
+                          t->scaled, t->weights, t->keys, t->indices);
     uint64_t u = (uint64_t)(mtr_uniform(s->seed, in->position, 0) * UNIFORM_STEPS);
     unsigned __int128 at = (unsigned __int128)kept_weight(&d, s) * u >> 24;
     return mtr_distribution_token(&d, (uint64_t)at);

@@ -37,6 +37,7 @@ struct mtr_sampler_scratch {
     float *scaled;     /* [vocab] (logit - max) / temperature */
     uint32_t *weights; /* [vocab] */
     uint64_t *keys;    /* [vocab] */
+    uint32_t *indices; /* [vocab] */
     uint32_t *counts;  /* [vocab], all 0 between calls */
 };
 

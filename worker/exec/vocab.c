@@ -7,12 +7,15 @@
  */
 #include "worker/exec/vocab.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
-#define LANES      16
-#define TILE       1024          /* elements between two updates of the running result; of LANES */
-#define WEIGHT_ONE 1073741824.0f /* 2^30 */
+#define LANES       16
+#define TILE        1024 /* elements between two updates of the running result; of LANES */
+#define SELECT_TILE 64
+#define WEIGHT_ONE  1073741824.0f /* 2^30 */
 
 /* One object file for every x86-64; the loader picks. (Sanitizers do not like resolvers that run
  * before them.) */
@@ -98,15 +101,52 @@ CLONES double mtr_sum_exp(const float *x, uint32_t count, float max)
     return total;
 }
 
-CLONES void mtr_exp_weights(const float *x, uint32_t count, float max, float inverse, float floor,
-                            float *restrict scaled, uint32_t *restrict weights)
+CLONES uint64_t mtr_exp_weights(const float *x, uint32_t count, float max, float inverse,
+                                float floor, float *restrict scaled, uint32_t *restrict weights)
 {
+    uint64_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
         float s = (x[i] - max) * inverse;
         int32_t w = (int32_t)(exp_negative(s) * WEIGHT_ONE + 0.5f);
         scaled[i] = s;
         weights[i] = x[i] >= floor ? (uint32_t)w : 0;
+        total += weights[i];
     }
+    return total;
+}
+
+static inline bool has_hit(const float *x, float factor, float low, float high)
+{
+    uint32_t hit[LANES] = {0};
+    for (uint32_t k = 0; k < SELECT_TILE; k += LANES)
+        for (uint32_t j = 0; j < LANES; j++) {
+            float y = x[k + j] * factor;
+            hit[j] |= (y >= low ? 1u : 0) & (y < high ? 1u : 0);
+        }
+    uint64_t pairs[LANES / 2], any = 0;
+    memcpy(pairs, hit, sizeof pairs);
+    for (uint32_t j = 0; j < LANES / 2; j++)
+        any |= pairs[j];
+    return any != 0;
+}
+
+/* Tiles without any are passed over by vector comparisons; in others every element is stored, and
+ * the place moves on where it counts. */
+CLONES uint32_t mtr_select(const float *x, uint32_t count, float factor, float low, float high,
+                           uint32_t *restrict out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count;) {
+        uint32_t end = count - i < SELECT_TILE ? count : i + SELECT_TILE;
+        if (end - i == SELECT_TILE && !has_hit(x + i, factor, low, high))
+            i = end;
+        for (; i < end; i++) {
+            float y = x[i] * factor;
+            out[n] = i;
+            n += (y >= low ? 1u : 0) & (y < high ? 1u : 0);
+        }
+    }
+    return n;
 }
 
 CLONES uint32_t mtr_rank_of(const float *x, uint32_t count, uint32_t index)
@@ -120,20 +160,41 @@ CLONES uint32_t mtr_rank_of(const float *x, uint32_t count, uint32_t index)
     return before;
 }
 
-void mtr_spread(const float *x, uint32_t count, double *mean, double *deviation)
+static inline double add_lanes(const double *sum)
 {
-    double sum = 0, squares = 0;
+    double total = 0;
+    for (uint32_t j = 0; j < LANES; j++)
+        total += sum[j];
+    return total;
+}
+
+static inline bool is_finite(float x)
+{
+    return fabsf(x) <= FLT_MAX;
+}
+
+CLONES void mtr_spread(const float *x, uint32_t count, double *mean, double *deviation)
+{
+    double sum[LANES] = {0}, squares[LANES] = {0};
     uint32_t n = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!isfinite(x[i]))
-            continue;
-        sum += (double)x[i];
-        n++;
+    for (uint32_t i = 0; i < count; i++)
+        n += is_finite(x[i]);
+    uint32_t whole = count / LANES * LANES;
+    for (uint32_t i = 0; i < whole; i += LANES)
+        for (uint32_t j = 0; j < LANES; j++)
+            sum[j] += is_finite(x[i + j]) ? (double)x[i + j] : 0;
+    for (uint32_t i = whole; i < count; i++)
+        sum[i - whole] += is_finite(x[i]) ? (double)x[i] : 0;
+    double m = n ? add_lanes(sum) / n : 0;
+    for (uint32_t i = 0; i < whole; i += LANES)
+        for (uint32_t j = 0; j < LANES; j++) {
+            double d = is_finite(x[i + j]) ? (double)x[i + j] - m : 0;
+            squares[j] += d * d;
+        }
+    for (uint32_t i = whole; i < count; i++) {
+        double d = is_finite(x[i]) ? (double)x[i] - m : 0;
+        squares[i - whole] += d * d;
     }
-    *mean = n ? sum / n : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        double d = isfinite(x[i]) ? (double)x[i] - *mean : 0;
-        squares += d * d;
-    }
-    *deviation = n ? sqrt(squares / n) : 0;
+    *mean = m;
+    *deviation = n ? sqrt(add_lanes(squares) / n) : 0;
 }

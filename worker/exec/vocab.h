@@ -23,8 +23,13 @@ void mtr_spread(const float *x, uint32_t count, double *mean, double *deviation)
 uint32_t mtr_rank_of(const float *x, uint32_t count, uint32_t index);
 
 /* scaled[i] = (x[i] - max) * inverse; weights[i] = round(exp(scaled[i]) * 2^30), or 0 where
- * x[i] < floor or NaN. */
-void mtr_exp_weights(const float *x, uint32_t count, float max, float inverse, float floor,
-                     float *scaled, uint32_t *weights);
+ * x[i] < floor or NaN. Returns the sum of the weights. */
+uint64_t mtr_exp_weights(const float *x, uint32_t count, float max, float inverse, float floor,
+                         float *scaled, uint32_t *weights);
+
+/* The indices of all with low <= x[i] * factor < high, ascending, into out [count]; how many.
+ * Cheap where they are few. */
+uint32_t mtr_select(const float *x, uint32_t count, float factor, float low, float high,
+                    uint32_t *out);
 
 #endif

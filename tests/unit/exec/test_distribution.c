@@ -13,6 +13,7 @@ struct fixture {
     float logits[N], x[N];
     uint32_t weights[N];
     uint64_t keys[N];
+    uint32_t indices[N];
     uint32_t order[N]; /* of the tokens that weigh something */
     uint32_t count;
     struct mtr_distribution d;
@@ -37,7 +38,8 @@ static void make(struct fixture *f, uint32_t seed, float spread)
         f->logits[i] = (float)(seed >> 20) / 4096.0f * spread;
         max = f->logits[i] > max ? f->logits[i] : max;
     }
-    mtr_distribution_init(&f->d, f->logits, N, max, 1, -1e9f, f->x, f->weights, f->keys);
+    mtr_distribution_init(&f->d, f->logits, N, max, 1, -1e9f, f->x, f->weights, f->keys,
+                          f->indices);
     f->count = 0;
     for (uint32_t i = 0; i < N; i++)
         if (f->weights[i])

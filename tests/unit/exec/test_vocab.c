@@ -87,13 +87,31 @@ START_TEST(weights_are_rounded_and_floored)
     const float x[] = {2, 2 - 0.6931472f, -100, 1, NAN};
     float scaled[5];
     uint32_t w[5];
-    mtr_exp_weights(x, 5, 2, 1, 1.2f, scaled, w);
+    uint64_t total = mtr_exp_weights(x, 5, 2, 1, 1.2f, scaled, w);
+    ck_assert_uint_eq(total, (uint64_t)w[0] + w[1]);
     ck_assert_uint_eq(w[0], 1u << 30);
     ck_assert_uint_le(w[1] - ((1u << 29) - 128), 256);
     ck_assert_uint_eq(w[2], 0);
     ck_assert_uint_eq(w[3], 0);
     ck_assert_uint_eq(w[4], 0);
     ck_assert_float_eq(scaled[3], -1);
+}
+END_TEST
+
+START_TEST(select_finds_all_in_order)
+{
+    float x[MAX];
+    uint32_t out[MAX], seed = 3;
+    for (uint32_t i = 0; i < MAX; i++)
+        x[i] = noise(&seed);
+    x[MAX - 1] = 3;
+    x[7] = NAN;
+    uint32_t n = mtr_select(x, MAX, -2, -6, -5, out), at = 0;
+    for (uint32_t i = 0; i < MAX; i++)
+        if (x[i] * -2 >= -6 && x[i] * -2 < -5)
+            ck_assert_uint_eq(out[at++], i);
+    ck_assert_uint_eq(at, n);
+    ck_assert_uint_eq(out[n - 1], MAX - 1);
 }
 END_TEST
 
@@ -106,4 +124,5 @@ MTR_CHECK_MAIN("exec/vocab")
     tcase_add_test(tc, spread_skips_what_is_not_finite);
     tcase_add_test(tc, rank_counts_equals_by_id);
     tcase_add_test(tc, weights_are_rounded_and_floored);
+    tcase_add_test(tc, select_finds_all_in_order);
 }
