@@ -89,13 +89,13 @@ MTR_INLINE void load_stretch(enum mtr_format cache, struct run *run, uint32_t fi
 static vf dot16(const float *q, const float *k, size_t dim)
 {
     vf acc[GROUP];
-#pragma GCC unroll 16
+    MTR_UNROLL(16)
     for (int t = 0; t < GROUP; t++)
         acc[t] = vf_zero();
     size_t i;
     for (i = 0; i + 16 <= dim; i += 16) {
         vf qv = vf_load(q + i);
-#pragma GCC unroll 16
+        MTR_UNROLL(16)
         for (int t = 0; t < GROUP; t++)
             acc[t] = vf_fma(qv, vf_load(k + (size_t)t * dim + i), acc[t]);
     }

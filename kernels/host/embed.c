@@ -5,22 +5,31 @@
 #include "kernels/host/dequant.h"
 #include "kernels/host/rows.h"
 
+#define SEGMENT 8192 /* elements at once */
+
+/* k is a multiple of 16, at most SEGMENT; in formats with blocks, whole blocks. */
+MTR_INLINE void embed_segment(enum mtr_format f, const uint8_t *row, size_t k, float multiplier,
+                              float *y)
+{
+    _Alignas(64) uint8_t raw[SEGMENT / 8];
+    _Alignas(64) float scales[SEGMENT / 16];
+    collect_scales(f, row, k, raw);
+    widen_scales(f, raw, k, scales);
+    decode_row(f, row, k, scales, y);
+    for (size_t i = 0; i < k; i += 16)
+        vf_store(y + i, vf_mul(vf_load(y + i), vf_set1(multiplier)));
+}
+
 MTR_INLINE void embed_row(enum mtr_format f, const uint8_t *row, size_t cols, float multiplier,
                           float *y)
 {
-    vf m = vf_set1(multiplier);
-    size_t j;
-    for (j = 0; 32 * j + 32 <= cols; j++) {
-        vf w[2];
-        decode32(f, row, j, w);
-        vf_store(y + 32 * j, vf_mul(w[0], m));
-        vf_store(y + 32 * j + 16, vf_mul(w[1], m));
+    size_t whole = cols / 16 * 16, rest = cols - whole;
+    for (size_t i = 0; i < whole; i += SEGMENT) {
+        size_t k = whole - i < SEGMENT ? whole - i : SEGMENT;
+        embed_segment(f, row + row_bytes(f, i), k, multiplier, y + i);
     }
-    if (is_plain(f))
-        for (size_t i = 32 * j; i < cols; i += 16) {
-            size_t n = cols - i < 16 ? cols - i : 16;
-            vf_store_n(y + i, vf_mul(decode_tail(f, row, i, n), m), n);
-        }
+    if (is_plain(f) && rest)
+        vf_store_n(y + whole, vf_mul(decode_tail(f, row, whole, rest), vf_set1(multiplier)), rest);
 }
 
 MTR_INLINE void embed(enum mtr_format f, const struct mtr_embed_args *args,

@@ -16,21 +16,26 @@ static inline float mtr_inverse_rms(float square_sum, uint32_t cols, float eps)
 static inline void mtr_norm_row(const float *x, const float *weight, float inverse, float offset,
                                 uint32_t cols, float *y)
 {
-    for (uint32_t i = 0; i < cols; i += 16) {
-        size_t n = cols - i < 16 ? cols - i : 16;
-        vf w = vf_add(vf_load_n(weight + i, n), vf_set1(offset));
-        vf_store_n(y + i, vf_mul(vf_mul(vf_load_n(x + i, n), vf_set1(inverse)), w), n);
+    const vf scale = vf_set1(inverse), shift = vf_set1(offset);
+    uint32_t i;
+    for (i = 0; i + 16 <= cols; i += 16)
+        vf_store(y + i, vf_mul(vf_mul(vf_load(x + i), scale), vf_add(vf_load(weight + i), shift)));
+    if (i < cols) {
+        vf w = vf_add(vf_load_n(weight + i, cols - i), shift);
+        vf_store_n(y + i, vf_mul(vf_mul(vf_load_n(x + i, cols - i), scale), w), cols - i);
     }
 }
 
 static inline float mtr_square_sum(const float *x, uint32_t cols)
 {
     vf acc = vf_zero();
-    for (uint32_t i = 0; i < cols; i += 16) {
-        vf v = vf_load_n(x + i, cols - i < 16 ? cols - i : 16);
+    uint32_t i;
+    for (i = 0; i + 16 <= cols; i += 16) {
+        vf v = vf_load(x + i);
         acc = vf_fma(v, v, acc);
     }
-    return vf_sum(acc);
+    vf v = vf_load_n(x + i, cols - i);
+    return vf_sum(vf_fma(v, v, acc));
 }
 
 #endif

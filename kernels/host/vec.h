@@ -43,6 +43,14 @@
 #define MTR_JOIN3(a, b, c)  MTR_JOIN3_(a, b, c)
 #define MTR_HOST_FN(name)   MTR_JOIN3(mtr_, MTR_VEC_NAME, name)
 
+/* Before a loop whose counters must become constants; the portable set has no use for it. */
+#define MTR_PRAGMA(text) _Pragma(#text)
+#ifdef MTR_VEC_PORTABLE
+#define MTR_UNROLL(n)
+#else
+#define MTR_UNROLL(n) MTR_PRAGMA(GCC unroll n)
+#endif
+
 #if defined(MTR_VEC_AVX512)
 #define MTR_VEC_NAME avx512
 #include "kernels/host/vec_avx512.h"

@@ -12,8 +12,10 @@ typedef struct {
     __m256i a, b;
 } vi;
 
-#define MTR_TILE_W 2
-#define MTR_TILE_X 3
+#define MTR_TILE_W    2
+#define MTR_TILE_X    3
+#define MTR_FUSED_X   4
+#define MTR_FUSED_ACC 4
 
 static inline vf vf_zero(void)
 {

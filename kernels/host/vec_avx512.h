@@ -9,8 +9,10 @@ typedef __m512 vf;
 typedef __m512i vi;
 
 /* Registers for a micro-kernel's tile: accumulators MTR_TILE_W x MTR_TILE_X of 32. */
-#define MTR_TILE_W 4
-#define MTR_TILE_X 6
+#define MTR_TILE_W    4
+#define MTR_TILE_X    6
+#define MTR_FUSED_X   8
+#define MTR_FUSED_ACC 16
 
 static inline vf vf_zero(void)
 {
@@ -71,6 +73,32 @@ static inline vf vf_load_f16(const uint16_t *p)
 static inline float f16_to_f32(uint16_t h)
 {
     return _cvtsh_ss(h);
+}
+
+/* Two f16 each from eight blocks of 20 bytes: 0, 20, 40, 60 are the words 0, 5, 10, 15 of 64 bytes.
+ */
+#define MTR_VEC_PAIRS20
+
+static inline vf vf_pairs20(__m512i a, __m512i b)
+{
+    const __m512i words = _mm512_setr_epi32(0, 5, 10, 15, 16, 21, 26, 31, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512i pairs = _mm512_permutex2var_epi32(a, words, b);
+    return _mm512_cvtph_ps(_mm512_castsi512_si256(pairs));
+}
+
+static inline vf vf_load_pairs20(const uint8_t *p)
+{
+    return vf_pairs20(_mm512_loadu_si512(p), _mm512_loadu_si512(p + 80));
+}
+
+/* The first n of eight, the others 0; reads nothing behind the n-th pair. */
+static inline vf vf_load_pairs20_n(const uint8_t *p, size_t n)
+{
+    const uint32_t words = 1u | 1u << 5 | 1u << 10 | 1u << 15;
+    size_t low = n < 4 ? n : 4;
+    __mmask16 a = (__mmask16)(words & ((1u << 5 * low) - 1));
+    __mmask16 b = (__mmask16)(words & ((1u << 5 * (n - low)) - 1));
+    return vf_pairs20(_mm512_maskz_loadu_epi32(a, p), _mm512_maskz_loadu_epi32(b, p + 80));
 }
 
 static inline vf vf_add(vf a, vf b)

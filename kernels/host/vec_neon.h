@@ -8,8 +8,10 @@
 typedef float32x4x4_t vf;
 typedef int32x4x4_t vi;
 
-#define MTR_TILE_W 2
-#define MTR_TILE_X 3
+#define MTR_TILE_W    2
+#define MTR_TILE_X    3
+#define MTR_FUSED_X   4
+#define MTR_FUSED_ACC 4
 
 /* One operation on each of the four registers. */
 #define VF_EACH(expr)                                                                              \

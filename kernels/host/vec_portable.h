@@ -14,8 +14,10 @@ typedef struct {
     int32_t l[16];
 } vi;
 
-#define MTR_TILE_W 1
-#define MTR_TILE_X 2
+#define MTR_TILE_W    1
+#define MTR_TILE_X    2
+#define MTR_FUSED_X   4
+#define MTR_FUSED_ACC 4
 
 /* One operation on each lane. */
 #define VF_EACH(expr)                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The host backend. A launch turns its grid into indices [0, x * y * z), x fastest, and the pool
- * hands out ranges of them. Everything is done when a call returns, so streams carry no state, an
+ * hands them out. Everything is done when a call returns, so streams carry no state, an
  * event is a time, and copies are memory copies.
  */
 #include "worker/backend/host/host.h"
@@ -118,21 +118,20 @@ struct launch {
     char *scratch;
 };
 
-static void launch_range(void *context, uint32_t begin, uint32_t end, uint32_t thread)
+static void launch_block(void *context, uint32_t i, uint32_t thread)
 {
     const struct launch *l = context;
+    const uint32_t *grid = l->grid;
     struct mtr_host_block block = {
-        .grid_x = l->grid[0],
-        .grid_y = l->grid[1],
-        .grid_z = l->grid[2],
+        .x = i % grid[0],
+        .y = i / grid[0] % grid[1],
+        .z = i / grid[0] / grid[1],
+        .grid_x = grid[0],
+        .grid_y = grid[1],
+        .grid_z = grid[2],
         .scratch = l->scratch + (size_t)thread * MTR_HOST_SCRATCH_BYTES,
     };
-    for (uint32_t i = begin; i < end; i++) {
-        block.x = i % block.grid_x;
-        block.y = i / block.grid_x % block.grid_y;
-        block.z = i / block.grid_x / block.grid_y;
-        l->function(l->args, &block);
-    }
+    l->function(l->args, &block);
 }
 
 static bool host_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
@@ -146,7 +145,7 @@ static bool host_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_
         return mtr_fail(err, MTR_TOO_LARGE, "%s: a grid of %u x %u x %u blocks", k->entry->function,
                         grid[0], grid[1], grid[2]);
     struct launch l = {k->function, args, grid, h->scratch};
-    mtr_pool_run(h->pool, count, launch_range, &l);
+    mtr_pool_run(h->pool, count, launch_block, &l);
     return true;
 }
 
@@ -155,18 +154,17 @@ struct parallel {
     void *context;
 };
 
-static void parallel_range(void *context, uint32_t begin, uint32_t end, uint32_t thread)
+static void parallel_index(void *context, uint32_t index, uint32_t thread)
 {
     const struct parallel *p = context;
-    for (uint32_t i = begin; i < end; i++)
-        p->work(p->context, i);
+    p->work(p->context, index);
 }
 
 static void host_parallel(struct mtr_backend *b, uint32_t count,
                           void (*work)(void *context, uint32_t index), void *context)
 {
     struct parallel p = {work, context};
-    mtr_pool_run(host_of(b)->pool, count, parallel_range, &p);
+    mtr_pool_run(host_of(b)->pool, count, parallel_index, &p);
 }
 
 /* ---- streams and events ---- */

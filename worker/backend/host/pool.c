@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The pool's whole state is one 64-bit word, the ticket: epoch << 32 | indices not yet claimed. A
- * run writes the job, then the ticket. A thread claims by compare-and-swap, which lowers the low
- * half. While a claimed piece is unfinished the run can't return, so whoever has claimed may read
- * the job; whoever has not, may not. A late thread that still holds a ticket of an older epoch
- * fails its compare-and-swap and looks again.
+ * A run writes the job, then a share for each thread: begin << 32 | end in a word on a cache line
+ * of its own, then a new epoch. A claim is a compare-and-swap on a share: its owner takes from the
+ * front, others from the back. While a claimed piece is unfinished the run can't return, so whoever
+ * has claimed may read the job; whoever has not, may not. A late thread that still looks for pieces
+ * of an older job may find one of the next, and that is as good.
  *
  * Two places sleep. Threads sleep on `wake`, and the one who publishes wakes them if `sleepers`
  * says that there are any; the caller sleeps on `done` if `caller_waits`. Both are the same
@@ -26,17 +26,17 @@
 #define SPIN_NS         50000 /* patience of a thread between launches, which are a few us apart */
 #define CROWDED_SPIN_NS 2000  /* the same with more threads than cores */
 #define SPIN_PAUSES     32    /* between looks at the clock */
-#define SHARES          4     /* a claim takes 1/SHARES of a thread's fair part of what is left */
 
 struct worker {
+    _Alignas(64) _Atomic uint64_t share; /* begin << 32 | end of what is not yet claimed */
     struct mtr_pool *pool;
     pthread_t thread;
-    uint32_t index;
+    uint32_t index; /* 0 is the caller */
 };
 
 struct mtr_pool {
-    _Alignas(64) _Atomic uint64_t ticket;
-    _Alignas(64) _Atomic uint32_t done; /* indices finished; the caller's futex */
+    _Alignas(64) _Atomic uint32_t epoch; /* counts the jobs */
+    _Alignas(64) _Atomic uint32_t done;  /* indices finished; the caller's futex */
     _Atomic uint32_t caller_waits;
     _Alignas(64) _Atomic uint32_t wake; /* the threads' futex */
     _Atomic uint32_t sleepers;
@@ -45,7 +45,6 @@ struct mtr_pool {
     _Alignas(64) mtr_pool_work work;
     void *context;
     uint32_t count;
-    uint32_t epoch; /* the caller's */
 
     uint32_t threads;
     uint64_t spin_ns;
@@ -80,38 +79,38 @@ static uint64_t now_ns(void)
 
 /* ---- claiming ---- */
 
-static uint32_t unclaimed(struct mtr_pool *pool)
+/* Claims one index of a share, from its front or its back. */
+static bool claim(struct worker *w, bool front, uint32_t *index)
 {
-    return (uint32_t)atomic_load(&pool->ticket);
+    uint64_t share = atomic_load_explicit(&w->share, memory_order_acquire);
+    for (;;) {
+        uint32_t begin = (uint32_t)(share >> 32), end = (uint32_t)share;
+        if (begin >= end)
+            return false;
+        *index = front ? begin : end - 1;
+        uint64_t left = front ? share + (1ull << 32) : share - 1;
+        if (atomic_compare_exchange_weak(&w->share, &share, left))
+            return true;
+    }
 }
 
-/* Claims a piece; false when there is none. */
-static bool claim(struct mtr_pool *pool, uint32_t *begin, uint32_t *end)
+static bool claim_any(struct mtr_pool *pool, uint32_t thread, uint32_t *index)
 {
-    uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
-    for (;;) {
-        uint32_t left = (uint32_t)ticket;
-        if (left == 0)
-            return false;
-        uint32_t take = left / (SHARES * pool->threads);
-        take = take ? take : 1;
-        if (atomic_compare_exchange_weak(&pool->ticket, &ticket, ticket - take)) {
-            *begin = pool->count - left;
-            *end = *begin + take;
+    if (claim(&pool->workers[thread], true, index))
+        return true;
+    for (uint32_t i = 1; i < pool->threads; i++)
+        if (claim(&pool->workers[(thread + i) % pool->threads], false, index))
             return true;
-        }
-    }
+    return false;
 }
 
 /* Works until nothing is left to claim, then reports what it finished: until that the job stands.
  */
 static void work(struct mtr_pool *pool, uint32_t thread)
 {
-    uint32_t begin, end, finished = 0;
-    while (claim(pool, &begin, &end)) {
-        pool->work(pool->context, begin, end, thread);
-        finished += end - begin;
-    }
+    uint32_t index, finished = 0;
+    for (; claim_any(pool, thread, &index); finished++)
+        pool->work(pool->context, index, thread);
     if (finished == 0)
         return;
     uint32_t count = pool->count, done = atomic_fetch_add(&pool->done, finished) + finished;
@@ -121,30 +120,26 @@ static void work(struct mtr_pool *pool, uint32_t thread)
 
 /* ---- threads ---- */
 
-/* Spins until `ready` or the pool's patience is over. */
-static bool spin(struct mtr_pool *pool, bool (*ready)(struct mtr_pool *pool))
+/* Spins until *word is (or is no longer) `value`, or the pool's patience is over. */
+static bool spin(struct mtr_pool *pool, _Atomic uint32_t *word, uint32_t value, bool equal)
 {
     uint64_t end = now_ns() + pool->spin_ns;
     do {
         for (int i = 0; i < SPIN_PAUSES; i++) {
-            if (ready(pool))
+            if ((atomic_load_explicit(word, memory_order_acquire) == value) == equal)
                 return true;
             pause_cpu();
         }
     } while (now_ns() < end);
-    return ready(pool);
+    return false;
 }
 
-static bool has_work(struct mtr_pool *pool)
-{
-    return unclaimed(pool) != 0 || atomic_load(&pool->stop);
-}
-
-static void sleep_for_work(struct mtr_pool *pool)
+/* Until there is another job than `epoch`, or the end. */
+static void sleep_for_work(struct mtr_pool *pool, uint32_t epoch)
 {
     uint32_t seen = atomic_load(&pool->wake);
     atomic_fetch_add(&pool->sleepers, 1);
-    if (!has_work(pool))
+    if (atomic_load(&pool->epoch) == epoch && !atomic_load(&pool->stop))
         futex_wait(&pool->wake, seen);
     atomic_fetch_sub(&pool->sleepers, 1);
 }
@@ -154,9 +149,10 @@ static void *worker_main(void *context)
     struct worker *w = context;
     struct mtr_pool *pool = w->pool;
     while (!atomic_load(&pool->stop)) {
+        uint32_t epoch = atomic_load(&pool->epoch);
         work(pool, w->index);
-        if (!spin(pool, has_work))
-            sleep_for_work(pool);
+        if (!spin(pool, &pool->epoch, epoch, false))
+            sleep_for_work(pool, epoch);
     }
     return NULL;
 }
@@ -171,14 +167,9 @@ static void wake_threads(struct mtr_pool *pool, uint32_t wanted)
 
 /* ---- the caller ---- */
 
-static bool all_done(struct mtr_pool *pool)
-{
-    return atomic_load(&pool->done) == pool->count;
-}
-
 static void wait_for_threads(struct mtr_pool *pool)
 {
-    if (all_done(pool) || spin(pool, all_done))
+    if (spin(pool, &pool->done, pool->count, true))
         return;
     atomic_store(&pool->caller_waits, 1);
     for (;;) {
@@ -192,17 +183,21 @@ static void wait_for_threads(struct mtr_pool *pool)
 
 void mtr_pool_run(struct mtr_pool *pool, uint32_t count, mtr_pool_work function, void *context)
 {
-    if (count == 0)
-        return;
-    if (count == 1 || pool->threads == 1) {
-        function(context, 0, count, 0);
+    if (count <= 1 || pool->threads == 1) {
+        for (uint32_t i = 0; i < count; i++)
+            function(context, i, 0);
         return;
     }
     pool->work = function;
     pool->context = context;
     pool->count = count;
-    atomic_store(&pool->done, 0);
-    atomic_store(&pool->ticket, (uint64_t)++pool->epoch << 32 | count);
+    atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
+    for (uint32_t t = 0; t < pool->threads; t++) {
+        uint64_t begin = (uint64_t)count * t / pool->threads;
+        uint64_t end = (uint64_t)count * (t + 1) / pool->threads;
+        atomic_store_explicit(&pool->workers[t].share, begin << 32 | end, memory_order_release);
+    }
+    atomic_fetch_add(&pool->epoch, 1);
     wake_threads(pool, count - 1);
     work(pool, 0);
     wait_for_threads(pool);
@@ -224,6 +219,16 @@ uint32_t mtr_pool_threads(const struct mtr_pool *pool)
     return pool->threads;
 }
 
+/* Threads 1 .. count - 1. */
+static void stop_threads(struct mtr_pool *pool, uint32_t count)
+{
+    atomic_store(&pool->stop, 1);
+    atomic_fetch_add(&pool->wake, 1);
+    futex_wake(&pool->wake, MTR_POOL_MAX_THREADS);
+    for (uint32_t i = 1; i < count; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+}
+
 struct mtr_pool *mtr_pool_create(uint32_t threads, struct mtr_error *err)
 {
     if (threads == 0 || threads > MTR_POOL_MAX_THREADS) {
@@ -237,33 +242,29 @@ struct mtr_pool *mtr_pool_create(uint32_t threads, struct mtr_error *err)
         mtr_fail(err, MTR_NO_MEMORY, "no memory for a pool of %u threads", threads);
         return NULL;
     }
-    *pool = (struct mtr_pool){.threads = 1};
+    *pool = (struct mtr_pool){.threads = threads};
     pool->spin_ns = threads > mtr_pool_cores() ? CROWDED_SPIN_NS : SPIN_NS;
+    for (uint32_t i = 0; i < threads; i++)
+        pool->workers[i] = (struct worker){.pool = pool, .index = i};
     for (uint32_t i = 1; i < threads; i++) {
         struct worker *w = &pool->workers[i];
-        *w = (struct worker){.pool = pool, .index = i};
         int code = pthread_create(&w->thread, NULL, worker_main, w);
         if (code != 0) {
             mtr_fail(err, MTR_IO, "cannot start thread %u of %u (error %d)", i + 1, threads, code);
-            mtr_pool_destroy(pool);
+            stop_threads(pool, i);
+            free(pool);
             return NULL;
         }
         char name[16];
         snprintf(name, sizeof name, "mtr-pool-%u", i);
         pthread_setname_np(w->thread, name);
-        pool->threads = i + 1;
     }
     return pool;
 }
 
 void mtr_pool_destroy(struct mtr_pool *pool)
 {
-    if (!pool)
-        return;
-    atomic_store(&pool->stop, 1);
-    atomic_fetch_add(&pool->wake, 1);
-    futex_wake(&pool->wake, MTR_POOL_MAX_THREADS);
-    for (uint32_t i = 1; i < pool->threads; i++)
-        pthread_join(pool->workers[i].thread, NULL);
+    if (pool)
+        stop_threads(pool, pool->threads);
     free(pool);
 }
