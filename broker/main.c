@@ -26,6 +26,8 @@
 #define MAX_ALLOWED_KEYS 256
 #define EXIT_USAGE       2
 #define STATUS_EVERY_MS  1000
+#define SCORE_ROWS       64 /* rows of logits beside those that are sampled: scored prompts take turns \
+                             */
 
 struct broker {
     struct mtr_broker_options options;
@@ -134,7 +136,7 @@ static bool load_model(struct broker *b, struct mtr_error *err)
         .limits =
             {
                 .max_step_tokens = o->max_prefill_tokens + o->max_batch_size,
-                .max_step_outputs = o->max_batch_size + o->max_prefill_tokens,
+                .max_step_outputs = o->max_batch_size + SCORE_ROWS,
                 .max_lanes = o->max_batch_size,
                 .max_sequence_tokens = o->max_seq_len,
             },
