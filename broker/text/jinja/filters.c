@@ -9,8 +9,9 @@
 
 typedef const struct mtr_jfilter_entry *(*table_function)(void);
 
-static const table_function tables[] = {mtr_jfilters_text, mtr_jfilters_sequence,
-                                        mtr_jfilters_number, mtr_jfilters_html, mtr_jfilters_wrap};
+static const table_function tables[] = {mtr_jfilters_text,   mtr_jfilters_sequence,
+                                        mtr_jfilters_number, mtr_jfilters_html,
+                                        mtr_jfilters_wrap,   mtr_jfilters_pprint};
 
 size_t mtr_jfilter_find(struct mtr_str name)
 {

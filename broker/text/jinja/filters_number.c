@@ -90,24 +90,26 @@ static bool f_int(ARGS)
     return true;
 }
 
-/* round(d, digits): to the nearest decimal, ties of the exact value to even. */
+/* round(d, digits): to the nearest decimal, ties of the exact value to even, which is how printf
+ * rounds. Digits left of the point are a matter of how many significant ones there are. */
 static double round_float(double d, int64_t digits)
 {
     char text[800];
-    if (!isfinite(d) || digits > 323)
+    if (!isfinite(d) || d == 0 || digits > 323)
         return d;
-    if (digits < -308)
-        return copysign(0.0, d);
     if (digits >= 0) {
         snprintf(text, sizeof text, "%.*f", (int)digits, d);
         return strtod(text, NULL);
     }
-    /* Below the point: round the exact decimal by hand, in units of 10^-digits. */
-    double unit = pow(10, (double)-digits), q = d / unit, f = floor(q);
-    double rest = q - f;
-    if (rest > 0.5 || (rest == 0.5 && fmod(f, 2) != 0))
-        f += 1;
-    return f * unit;
+    snprintf(text, sizeof text, "%.20e", d);
+    int64_t exponent = strtol(strchr(text, 'e') + 1, NULL, 10);
+    int64_t significant = exponent + 1 + digits;
+    if (significant > 0) {
+        snprintf(text, sizeof text, "%.*e", (int)significant - 1, d);
+        return strtod(text, NULL);
+    }
+    double half = 5 * pow(10, (double)exponent);
+    return copysign(significant == 0 && fabs(d) > half ? 2 * half : 0.0, d);
 }
 
 static bool round_int(struct mtr_jr *r, int64_t v, int64_t digits, struct mtr_jv *out)

@@ -16,7 +16,7 @@ static struct mtr_jn *parse_subscript_part(struct mtr_jparser *p, bool *slice)
             part++;
             continue;
         }
-        if (mtr_jp_is_op(p, ']') || mtr_jp_is_op(p, ','))
+        if (part && (mtr_jp_is_op(p, ']') || mtr_jp_is_op(p, ',')))
             break;
         if (parts[part]) {
             mtr_jp_fail(p, line, "unexpected %s in a subscript", mtr_jp_describe(p->tok));

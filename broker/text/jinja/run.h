@@ -224,6 +224,7 @@ struct mtr_jfilter_entry {
 /* Tables of filters, ended by a NULL name. */
 const struct mtr_jfilter_entry *mtr_jfilters_text(void);
 const struct mtr_jfilter_entry *mtr_jfilters_wrap(void);
+const struct mtr_jfilter_entry *mtr_jfilters_pprint(void);
 const struct mtr_jfilter_entry *mtr_jfilters_sequence(void);
 const struct mtr_jfilter_entry *mtr_jfilters_number(void);
 const struct mtr_jfilter_entry *mtr_jfilters_html(void);
