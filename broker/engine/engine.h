@@ -48,8 +48,8 @@ struct mtr_job_event {
     uint32_t token;                            /* TOKEN */
     const struct mtr_token_logprobs *logprobs; /* TOKEN: or NULL; lives as long as the delivery */
     bool prompt;                               /* TOKEN: an echoed prompt token */
+    uint32_t cached_tokens;                    /* TOKEN, FINISH: of a prompt, said once for each */
     enum mtr_end end;                          /* FINISH */
-    uint32_t cached_tokens;                    /* FINISH: of the choice's prompt */
     const struct mtr_error *error;             /* ERROR */
     uint32_t retry_s;                          /* ERROR: when to try again, or 0 */
 };

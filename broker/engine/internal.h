@@ -31,6 +31,7 @@ struct mtr_choice {
     uint32_t index;
     bool open;
     bool quiet; /* its text stopped it: the client has said goodbye */
+    bool cached_said;
 };
 
 struct mtr_job_state {
@@ -100,7 +101,7 @@ struct mtr_engine {
     bool sched_has_worker;
     uint64_t lost_ns; /* when the workers were last complete; for the grace time */
     uint64_t heartbeat_ns;
-    uint64_t sent_ns; /* the last plan */
+    uint64_t sent_ns;               /* the last plan */
     struct mtr_sched_stats counted; /* what the metrics have seen */
 
     struct mtr_arena round; /* messages of one loop */

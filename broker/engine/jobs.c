@@ -93,6 +93,15 @@ static const struct mtr_token_logprobs *copy_logprobs(struct mtr_client *client,
     return to;
 }
 
+/* What the prefix cache gave for a prompt: said once, with the first event of its first choice. */
+static uint32_t cached_once(struct mtr_choice *c, const struct mtr_sched_event *ev)
+{
+    if (c->cached_said || c->index % c->state->job->request->choices)
+        return 0;
+    c->cached_said = true;
+    return ev->cached_tokens;
+}
+
 static void deliver_error(struct mtr_engine *e, struct mtr_job *job, const struct mtr_error *why,
                           uint32_t retry_s)
 {
@@ -107,7 +116,7 @@ static void deliver_error(struct mtr_engine *e, struct mtr_job *job, const struc
 }
 
 static void deliver_token(struct mtr_engine *e, struct mtr_choice *c, uint32_t token, bool prompt,
-                          const struct mtr_token_logprobs *logprobs)
+                          const struct mtr_token_logprobs *logprobs, uint32_t cached_tokens)
 {
     struct mtr_job *job = c->state->job;
     struct mtr_job_event *ev = new_event(e, job, MTR_JOB_TOKEN, c->index);
@@ -115,6 +124,7 @@ static void deliver_token(struct mtr_engine *e, struct mtr_choice *c, uint32_t t
         return;
     ev->token = token;
     ev->prompt = prompt;
+    ev->cached_tokens = cached_tokens;
     ev->logprobs = logprobs ? copy_logprobs(job->client, logprobs) : NULL;
 }
 
@@ -325,7 +335,7 @@ static void deliver_echo(struct mtr_engine *e, struct mtr_job_state *s)
         const struct mtr_ids *prompt = &s->prompts[i / r->choices];
         size_t n = r->logprobs ? 1 : prompt->count; /* scored tokens come with their scores */
         for (size_t k = 0; k < n; k++)
-            deliver_token(e, &s->choices[i], prompt->ids[k], true, NULL);
+            deliver_token(e, &s->choices[i], prompt->ids[k], true, NULL, 0);
     }
 }
 
@@ -421,7 +431,7 @@ static void on_scores(struct mtr_engine *e, struct mtr_choice *c, const struct m
     const struct mtr_job_state *s = c->state;
     const struct mtr_ids *prompt = &s->prompts[c->index / s->job->request->choices];
     for (uint32_t i = 0; i < ev->count && ev->first + i < prompt->count; i++)
-        deliver_token(e, c, prompt->ids[ev->first + i], true, &ev->logprobs[i]);
+        deliver_token(e, c, prompt->ids[ev->first + i], true, &ev->logprobs[i], 0);
 }
 
 static void deliver_finish(struct mtr_engine *e, struct mtr_choice *c,
@@ -431,7 +441,7 @@ static void deliver_finish(struct mtr_engine *e, struct mtr_choice *c,
     if (!out)
         return;
     out->end = end;
-    out->cached_tokens = ev->cached_tokens;
+    out->cached_tokens = cached_once(c, ev);
 }
 
 static void on_finished(struct mtr_engine *e, struct mtr_choice *c,
@@ -485,7 +495,7 @@ void mtr_jobs_events(struct mtr_engine *e)
             if (ev->kind == MTR_SCHED_TOKENS) {
                 for (uint32_t k = 0; k < ev->count && !c->quiet; k++)
                     deliver_token(e, c, ev->tokens[k], false,
-                                  ev->logprobs ? &ev->logprobs[k] : NULL);
+                                  ev->logprobs ? &ev->logprobs[k] : NULL, cached_once(c, ev));
             } else if (ev->kind == MTR_SCHED_SCORES) {
                 on_scores(e, c, ev);
             } else {

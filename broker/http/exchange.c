@@ -287,6 +287,7 @@ static void on_token(struct mtr_exchange *x, const struct mtr_job_event *ev)
 {
     struct mtr_output *o = &x->outputs[ev->choice];
     struct mtr_output_token token = {ev->token, ev->logprobs != NULL, ev->prompt, ev->logprobs};
+    x->usage.cached_tokens += ev->cached_tokens;
     if (o->stopped)
         return;
     if (!ev->prompt)

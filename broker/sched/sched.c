@@ -197,7 +197,8 @@ struct mtr_sched_event *mtr_sched_event(struct mtr_sched *s, struct mtr_seq *q,
         return NULL;
     assert(s->event_count < s->events_cap);
     struct mtr_sched_event *e = &s->events[s->event_count++];
-    *e = (struct mtr_sched_event){.kind = kind, .id = q->id, .user = q->user};
+    *e = (struct mtr_sched_event){
+        .kind = kind, .id = q->id, .user = q->user, .cached_tokens = q->cached_tokens};
     return e;
 }
 

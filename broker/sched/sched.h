@@ -131,6 +131,7 @@ struct mtr_sched_event {
     enum mtr_sched_event_kind kind;
     uint64_t id;
     void *user;
+    uint32_t cached_tokens; /* of the prompt, taken from the prefix cache when it first ran */
     /* TOKENS: new tokens, without the stop id. Point into the result that gave them. */
     uint32_t count;
     const uint32_t *tokens;                    /* [count] */
@@ -140,8 +141,7 @@ struct mtr_sched_event {
     enum mtr_finish finish;
     uint32_t stop_id; /* STOP */
     uint32_t prompt_tokens;
-    uint32_t cached_tokens; /* of the prompt, taken from the prefix cache when it first ran */
-    uint32_t output_tokens; /* the stop id included */
+    uint32_t output_tokens;        /* the stop id included */
     const struct mtr_error *error; /* ERROR, else NULL */
 };
 
