@@ -28,6 +28,7 @@
 #define STATUS_EVERY_MS  1000
 #define SCORE_ROWS       64 /* rows of logits beside those that are sampled: scored prompts take turns \
                              */
+#define LAST_WORDS_NS    (2 * MTR_NS_PER_S) /* for errors to reach clients whose time is over */
 
 struct broker {
     struct mtr_broker_options options;
@@ -196,6 +197,7 @@ static bool start_http(struct broker *b, struct mtr_error *err)
         .listen_fd = sd_listen_fds(1) >= 1 ? SD_LISTEN_FDS_START : -1,
         .threads = o->http_threads,
         .max_body_bytes = o->max_body_bytes,
+        .client_timeout_ms = (uint64_t)o->client_timeout_s * 1000,
         .strict_model = o->strict_model,
         .protect_helpers = keys,
     };
@@ -260,24 +262,38 @@ static void run(struct broker *b)
     }
 }
 
-/* Running requests go on for a bounded time; a second signal ends them at once. */
-static void drain(struct broker *b)
+static bool is_idle(const struct broker *b)
+{
+    return mtr_engine_idle(b->engine) && mtr_http_idle(b->http);
+}
+
+/* Waits until all is answered. A signal ends the wait. */
+static void wait_idle(struct broker *b, uint64_t limit_ns)
 {
     struct mtr_clock clock = mtr_clock_monotonic();
-    uint64_t end = mtr_now_ns(&clock) + b->options.drain_timeout_s * MTR_NS_PER_S;
+    uint64_t end = mtr_now_ns(&clock) + limit_ns;
     struct pollfd fd = {.fd = b->signal_fd, .events = POLLIN};
-    sd_notify(0, "STOPPING=1\nSTATUS=finishing what runs");
-    mtr_info(&b->log, "stopping: finishing what runs, refusing what is new");
-    mtr_engine_drain(b->engine);
-    mtr_http_drain(b->http);
-    while (!mtr_engine_idle(b->engine) && mtr_now_ns(&clock) < end) {
+    while (!is_idle(b) && mtr_now_ns(&clock) < end) {
         struct signalfd_siginfo info;
         if (poll(&fd, 1, 20) > 0 && read(b->signal_fd, &info, sizeof info) == sizeof info &&
             info.ssi_signo != SIGHUP)
             break;
     }
-    if (!mtr_engine_idle(b->engine))
-        mtr_warn(&b->log, "some requests did not finish in time and are cut");
+}
+
+/* Running requests go on for a bounded time; a second signal ends them at once, with an error. */
+static void drain(struct broker *b)
+{
+    sd_notify(0, "STOPPING=1\nSTATUS=finishing what runs");
+    mtr_info(&b->log, "stopping: finishing what runs, refusing what is new");
+    mtr_engine_drain(b->engine);
+    mtr_http_drain(b->http);
+    wait_idle(b, b->options.drain_timeout_s * MTR_NS_PER_S);
+    if (is_idle(b))
+        return;
+    mtr_warn(&b->log, "some requests did not finish in time and are ended");
+    mtr_engine_abort(b->engine);
+    wait_idle(b, LAST_WORDS_NS);
 }
 
 static bool start(struct broker *b, struct mtr_error *err)
@@ -330,8 +346,9 @@ int main(int argc, char **argv)
         mtr_error_log(&b.log, "%s", error.message);
         sd_notifyf(0, "STATUS=%s\nERRNO=%d", error.message, EINVAL);
     }
-    mtr_engine_destroy(b.engine); /* its last deliveries go to the HTTP threads */
     mtr_http_stop(b.http);
+    mtr_engine_destroy(b.engine);
+    mtr_http_free(b.http);
     mtr_access_free(b.access);
     mtr_served_model_free(b.model);
     mtr_arena_free(&b.arena);

@@ -16,6 +16,7 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
         .text_threads = 1,
         .max_body_bytes = 32u << 20,
         .request_timeout_s = 300,
+        .client_timeout_s = 60,
         .scheduler = "fifo",
         .tbt_deadline_ms = 100,
         .max_batch_size = 8,
@@ -70,6 +71,8 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
          "requests at once; 0: as many as a minute's", 0, 1e9},
         {"rate-burst-tpm", MTR_FLAG_U32, &o->rate_burst_tpm, "N",
          "tokens at once; 0: as many as a minute's", 0, 4e9},
+        {"client-timeout", MTR_FLAG_U32, &o->client_timeout_s, "SECONDS",
+         "longest time for a client to send a request, or to read what was sent", 1, 86400},
         {"request-timeout", MTR_FLAG_U32, &o->request_timeout_s, "SECONDS",
          "longest time for a request; 0: none", 0, 86400},
 

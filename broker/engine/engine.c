@@ -153,6 +153,13 @@ static int sleep_ms(const struct mtr_engine *e, uint64_t now)
     return ms < MAX_SLEEP_MS ? (int)ms : MAX_SLEEP_MS;
 }
 
+static void abort_all(struct mtr_engine *e, uint64_t now)
+{
+    struct mtr_error error = {0};
+    mtr_fail(&error, MTR_IO, "the server stops before this answer is complete");
+    mtr_sched_fail_all(e->sched, &error, now);
+}
+
 /* Descriptors in wake_fd are level-triggered; those of dead processes are taken out by closing. */
 static void *thread_main(void *argument)
 {
@@ -167,6 +174,8 @@ static void *thread_main(void *argument)
         mtr_workers_tick(e, now);
         mtr_workers_send_plans(e);
         mtr_sched_expire(e->sched, now);
+        if (e->aborting)
+            abort_all(e, now);
         mtr_jobs_events(e);
         mtr_jobs_flush(e);
         if (now - published > 20 * MTR_NS_PER_MS) {
@@ -279,6 +288,12 @@ static void post_plain(struct mtr_engine *e, enum mtr_message_kind kind)
 void mtr_engine_drain(struct mtr_engine *e)
 {
     e->draining = true;
+}
+
+void mtr_engine_abort(struct mtr_engine *e)
+{
+    e->aborting = true;
+    mtr_inbox_wake(&e->inbox);
 }
 
 void mtr_engine_resume(struct mtr_engine *e)

@@ -158,7 +158,11 @@ void mtr_engine_drain(struct mtr_engine *e);
 void mtr_engine_resume(struct mtr_engine *e);
 bool mtr_engine_idle(struct mtr_engine *e); /* no job is left */
 
-/* Cancels what still runs, tells workers to exit, ends the threads. */
+/* Ends every job with an error that says that the server stops. After mtr_engine_drain. */
+void mtr_engine_abort(struct mtr_engine *e);
+
+/* Tells workers to exit, ends the threads. Nobody else may use the engine any more; jobs that are
+ * left get a last delivery, so their clients' inboxes must still be there. */
 void mtr_engine_destroy(struct mtr_engine *e);
 
 /* Set by an admin's shutdown: main should drain and exit. Readable when it happens. */

@@ -113,7 +113,7 @@ struct mtr_engine {
 
     _Atomic uint64_t next_serial;
     _Atomic uint32_t job_count;
-    _Atomic bool draining, stopping;
+    _Atomic bool draining, aborting, stopping;
     uint64_t started_ns;
 
     pthread_mutex_t status_lock;

@@ -32,6 +32,7 @@ struct mtr_exchange {
     uint32_t access_key;
     char id[MTR_REQUEST_ID_BYTES];
     uint64_t arrived_ns, first_ns, last_ns;
+    uint64_t sent_ns; /* when h2o got what it has in flight */
 
     struct mtr_arena arena;
     struct mtr_str body;
@@ -82,6 +83,7 @@ static void exchange_free(struct mtr_exchange *x)
         *p = x->next_dirty;
     }
     mtr_gauge_add(mtr_engine_metrics(t->http->engine), MTR_G_REQUESTS_ACTIVE, -1);
+    atomic_fetch_sub(&t->http->exchange_count, 1);
     if (x->answer)
         x->answer->ops->release(x->answer);
     for (uint32_t i = 0; x->outputs && i < x->choice_count; i++)
@@ -154,6 +156,7 @@ static void flush(struct mtr_exchange *x)
     mtr_buf_clear(&x->out);
     h2o_iovec_t bytes = h2o_iovec_init(x->sending.data, x->sending.len);
     x->in_flight = true;
+    x->sent_ns = mtr_now_ns(&x->thread->http->clock);
     x->final_sent = x->ended;
     h2o_send(x->req, &bytes, bytes.len ? 1 : 0,
              x->ended ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
@@ -368,23 +371,48 @@ void mtr_exchange_flush_all(struct mtr_http_thread *t)
 /* ---- Clients that go away ---------------------------------------------------------------------
  */
 
+/* The descriptor of an HTTP/1 connection, which is the request's alone; -1 for HTTP/2, where h2o
+ * itself sees closed and stalled connections. */
+static int own_descriptor(h2o_req_t *req)
+{
+    if (req->version >= 0x200 || !req->conn->callbacks->get_socket)
+        return -1;
+    h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
+    return sock ? h2o_socket_get_fd(sock) : -1;
+}
+
 /* HTTP/1 does not read while it answers, so a closed connection is seen by looking. */
 static bool is_closed(h2o_req_t *req)
 {
-    if (req->version >= 0x200 || !req->conn->callbacks->get_socket)
-        return false;
-    h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
-    int fd = sock ? h2o_socket_get_fd(sock) : -1;
+    int fd = own_descriptor(req);
     char byte;
     return fd >= 0 && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* h2o waits for ever for a reader; shutting the socket makes its write fail. Nothing that is unsent
+ * shall linger in the kernel. */
+static void cut_stalled(struct mtr_exchange *x, uint64_t now)
+{
+    uint64_t limit = x->thread->http->options.client_timeout_ms * MTR_NS_PER_MS;
+    if (now - x->sent_ns < limit)
+        return;
+    int fd = own_descriptor(x->req);
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+        shutdown(fd, SHUT_RDWR);
+    }
+    mtr_engine_cancel(x->thread->http->engine, &x->job);
 }
 
 void mtr_exchange_watch(struct mtr_http_thread *t)
 {
     struct mtr_exchange *next;
+    uint64_t now = mtr_now_ns(&t->http->clock);
     for (struct mtr_exchange *x = t->exchanges; x; x = next) {
         next = x->next;
-        if (x->req && !x->final_sent && !x->in_flight && is_closed(x->req))
+        if (x->req && x->in_flight)
+            cut_stalled(x, now);
+        else if (x->req && !x->final_sent && is_closed(x->req))
             abandon(x);
     }
 }
@@ -448,7 +476,10 @@ void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
     if (x->next)
         x->next->previous = x;
     t->exchanges = x;
+    if (!h2o_timeout_is_linked(&t->watch_entry))
+        h2o_timeout_link(t->ctx.loop, &t->watch, &t->watch_entry);
     mtr_gauge_add(mtr_engine_metrics(t->http->engine), MTR_G_REQUESTS_ACTIVE, 1);
+    atomic_fetch_add(&t->http->exchange_count, 1);
     struct request_link *link = h2o_mem_alloc_shared(&req->pool, sizeof *link, on_request_dispose);
     link->x = x;
 

@@ -41,6 +41,7 @@ struct mtr_http {
     h2o_globalconf_t config;
     uint64_t id_seed; /* request ids: unique a process and thread */
     uint16_t port;
+    _Atomic uint32_t exchange_count;
     uint32_t thread_count;
     struct mtr_http_thread *threads; /* [thread_count] */
 };

@@ -21,9 +21,8 @@
 #include "broker/http/internal.h"
 #include "common/base/hash.h"
 
-#define LISTEN_BACKLOG     1024
-#define WATCH_INTERVAL_MS  50
-#define REQUEST_TIMEOUT_MS 30000 /* to receive a request's head and body */
+#define LISTEN_BACKLOG    1024
+#define WATCH_INTERVAL_MS 50
 
 /* ---- Listening --------------------------------------------------------------------------------
  */
@@ -131,14 +130,15 @@ static void on_watch(h2o_timeout_entry_t *entry)
 {
     struct mtr_http_thread *t = H2O_STRUCT_FROM_MEMBER(struct mtr_http_thread, watch_entry, entry);
     mtr_exchange_watch(t);
-    h2o_timeout_link(t->ctx.loop, &t->watch, &t->watch_entry);
+    if (t->exchanges) /* an idle server sleeps */
+        h2o_timeout_link(t->ctx.loop, &t->watch, &t->watch_entry);
 }
 
 static void *thread_main(void *argument)
 {
     struct mtr_http_thread *t = argument;
     while (!t->stopping)
-        h2o_evloop_run(t->ctx.loop, t->exchanges ? WATCH_INTERVAL_MS : INT32_MAX);
+        h2o_evloop_run(t->ctx.loop, INT32_MAX);
     return NULL;
 }
 
@@ -185,7 +185,7 @@ static void configure(struct mtr_http *http)
     h2o_config_init(&http->config);
     http->config.server_name = h2o_iovec_init(H2O_STRLIT("metrale"));
     http->config.max_request_entity_size = http->options.max_body_bytes;
-    http->config.http1.req_timeout = REQUEST_TIMEOUT_MS;
+    http->config.http1.req_timeout = http->options.client_timeout_ms;
     h2o_hostconf_t *host =
         h2o_config_register_host(&http->config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     h2o_pathconf_t *path = h2o_config_register_path(host, "/", 0);
@@ -221,12 +221,14 @@ struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct m
         if (!thread_init(t, http, fd, err)) {
             close(fd);
             mtr_http_stop(http);
+            mtr_http_free(http);
             return NULL;
         }
         if (pthread_create(&t->thread, NULL, thread_main, t) != 0) {
             mtr_fail(err, MTR_NO_MEMORY, "can't start an HTTP thread");
             close(fd);
             mtr_http_stop(http);
+            mtr_http_free(http);
             return NULL;
         }
         http->thread_count++;
@@ -256,6 +258,11 @@ void mtr_http_drain(struct mtr_http *h)
     tell_threads(h, MTR_MESSAGE_DRAIN);
 }
 
+bool mtr_http_idle(const struct mtr_http *h)
+{
+    return atomic_load(&h->exchange_count) == 0;
+}
+
 void mtr_http_stop(struct mtr_http *h)
 {
     if (!h)
@@ -263,6 +270,26 @@ void mtr_http_stop(struct mtr_http *h)
     tell_threads(h, MTR_MESSAGE_STOP);
     for (uint32_t i = 0; i < h->thread_count; i++)
         pthread_join(h->threads[i].thread, NULL);
+    h->thread_count = 0;
+}
+
+static void free_messages(struct mtr_inbox *box)
+{
+    struct mtr_message *next;
+    for (struct mtr_message *m = mtr_inbox_take(box); m; m = next) {
+        next = m->next;
+        if (m->kind == MTR_MESSAGE_DELIVERY)
+            mtr_delivery_free((struct mtr_delivery *)m);
+    }
+}
+
+void mtr_http_free(struct mtr_http *h)
+{
+    if (!h)
+        return;
+    for (uint32_t i = 0; i < h->options.threads; i++)
+        if (h->threads[i].http)
+            free_messages(&h->threads[i].inbox);
     /* Contexts, loops and connections go with the process: h2o has no way to take them down whole.
      */
     free(h->threads);

@@ -24,8 +24,9 @@ struct mtr_http_options {
     int listen_fd;    /* a socket that systemd opened, or -1 */
     uint32_t threads;
     size_t max_body_bytes;
-    bool strict_model;    /* requests that name another model get 404 */
-    bool protect_helpers; /* tokenize and detokenize need a key too */
+    uint64_t client_timeout_ms; /* for a client to send a request, or to read what was sent */
+    bool strict_model;          /* requests that name another model get 404 */
+    bool protect_helpers;       /* tokenize and detokenize need a key too */
 };
 
 struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct mtr_engine *engine,
@@ -37,7 +38,12 @@ uint16_t mtr_http_port(const struct mtr_http *h);
 /* Accepts no new connection from now on and closes idle ones; running exchanges go on. */
 void mtr_http_drain(struct mtr_http *h);
 
-/* Ends the threads. Exchanges that still run are cut; call when the engine is idle. */
+bool mtr_http_idle(const struct mtr_http *h); /* every request is answered to its last byte */
+
+/* Ends the threads: the engine hears no more of them. Exchanges that still run are cut. */
 void mtr_http_stop(struct mtr_http *h);
+
+/* After the engine is gone too: until then it may still post to the threads' inboxes. */
+void mtr_http_free(struct mtr_http *h);
 
 #endif
