@@ -124,7 +124,8 @@ def test_large_and_deep():
               b'{"prompt":"x","max_tokens":1' + b"0" * 400 + b"e-400}",
               b'{"prompt":[' + b"1," * 50000 + b'1],"max_tokens":1}',
               b'{"prompt":[' + b'"a",' * 20000 + b'"a"],"max_tokens":1}',
-              b'{"prompt":"x","logit_bias":{' + b",".join(b'"%d":1' % i for i in range(9000)) + b"}}",
+              b'{"prompt":"x","logit_bias":{' + b",".join(b'"%d":1' % i for i in range(9000))
+              + b"}}",
               b'{"prompt":"x",' + b",".join(b'"k%d":1' % i for i in range(9000)) + b"}",
               b'{"messages":[' + b'{"role":"user","content":"x"},' * 4000
               + b'{"role":"user","content":"x"}]}',
@@ -144,7 +145,8 @@ def test_duplicate_keys_and_bytes():
                      b'{"prompt":"a","max_tokens":1,"max_tokens":-1}',
                      b'{"prompt":"\x00","max_tokens":1}', b'{"prompt":"\xff","max_tokens":1}',
                      b'{"prompt":"\xc0\x80","max_tokens":1}', b'{"prompt":"a\tb","max_tokens":1}',
-                     b'\xef\xbb\xbf{"prompt":"a","max_tokens":1}', b'{"prompt":"a","max_tokens":01}',
+                     b'\xef\xbb\xbf{"prompt":"a","max_tokens":1}',
+                     b'{"prompt":"a","max_tokens":01}',
                      b'{"prompt":"a","max_tokens":+1}', b'{"prompt":"a","max_tokens":1.}',
                      b'{"prompt":"a","max_tokens":1,}', b'{"prompt":"a" "max_tokens":1}',
                      b"{'prompt':'a'}", b'{"prompt":NaN}', b'{"prompt":"a","temperature":Infinity}',
@@ -223,7 +225,8 @@ def test_broken_framing():
              request(BODY, path=b"http://other/v1/completions"), b"\r\n" * 1000, b"\x00" * 5000,
              b"GET /health\r\n\r\n", b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
              b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", b"TRACE / HTTP/1.1\r\nHost: x\r\n\r\n",
-             b"GET /health HTTP/1.1\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+             b"GET /health HTTP/1.1\r\n\r\n",
+             b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
              request(BODY)[:-10], b"POST"]
     with Witness():
         for data in cases:
