@@ -26,8 +26,7 @@
 #define MAX_ALLOWED_KEYS 256
 #define EXIT_USAGE       2
 #define STATUS_EVERY_MS  1000
-#define SCORE_ROWS       64 /* rows of logits beside those that are sampled: scored prompts take turns \
-                             */
+#define SCORE_ROWS       64 /* rows of logits beside sampled ones: scored prompts take turns */
 #define LAST_WORDS_NS    (2 * MTR_NS_PER_S) /* for errors to reach clients whose time is over */
 
 struct broker {
