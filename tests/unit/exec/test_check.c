@@ -7,7 +7,7 @@
 
 static struct rig r;
 static uint32_t text[RIG_TOKENS];
-static uint32_t blocks[RIG_BLOCKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+static uint32_t blocks[RIG_BLOCKS];
 static struct mtr_table_change table;
 static struct mtr_sampling sampling;
 static uint8_t mask[(TINY_VOCAB + 7) / 8];
@@ -21,6 +21,8 @@ static void setup(void)
         text[i] = rig_token(i);
     struct mtr_lane first = rig_lane(0, 0, 0, text, 40, 1);
     rig_step(&r, &first, 1);
+    for (uint32_t i = 0; i < RIG_BLOCKS; i++)
+        blocks[i] = i;
     table = (struct mtr_table_change){.count = RIG_BLOCKS, .blocks = blocks};
     sampling = mtr_sampling_greedy();
     memset(mask, 0xff, sizeof mask);

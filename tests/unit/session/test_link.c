@@ -5,7 +5,7 @@
 
 #include "tests/unit/check_main.h"
 
-static char dir[] = "/tmp/mtr-link-XXXXXX";
+static char dir[32];
 static char address[64];
 static struct mtr_wire *wire;
 static struct mtr_socket *broker;
@@ -17,6 +17,7 @@ static char peer_bytes[256];
 static void setup(void)
 {
     struct mtr_error err;
+    snprintf(dir, sizeof dir, "/tmp/mtr-link-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
     snprintf(address, sizeof address, "ipc://%s/s", dir);
     wire = mtr_wire_create(&err);
