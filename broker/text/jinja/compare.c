@@ -7,7 +7,9 @@
  */
 #include "broker/text/jinja/run.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 double mtr_jas_double(const struct mtr_jv *v)
@@ -183,23 +185,50 @@ static bool equal_ranges(const struct mtr_jrange *a, const struct mtr_jrange *b)
            (a->count <= 1 || a->step == b->step);
 }
 
+#define EXACT_DOUBLES 9007199254740992.0 /* beyond 2^53 a double stands for several integers */
+#define INTEGER_BYTES 400
+
+/* The decimal text of an integer, or of a double that is one. */
+static struct mtr_str integer_text(const struct mtr_jv *v, char buf[INTEGER_BYTES])
+{
+    if (v->kind == MTR_JK_BIG)
+        return (struct mtr_str){v->text, v->len};
+    int n = v->kind == MTR_JK_FLOAT ? snprintf(buf, INTEGER_BYTES, "%.0f", v->real)
+                                    : snprintf(buf, INTEGER_BYTES, "%" PRId64, mtr_jas_int(v));
+    return (struct mtr_str){buf, (size_t)n};
+}
+
+/* Of two decimal texts of integers. */
+static int compare_big(struct mtr_str a, struct mtr_str b)
+{
+    bool minus = a.len && a.ptr[0] == '-';
+    if (minus != (b.len && b.ptr[0] == '-'))
+        return minus ? -1 : 1;
+    int cmp = a.len != b.len ? (a.len < b.len ? -1 : 1) : memcmp(a.ptr, b.ptr, a.len);
+    return minus ? -cmp : cmp;
+}
+
+/* a against b: negative, 0, positive; neither is NaN. */
+static int compare_numbers(const struct mtr_jv *a, const struct mtr_jv *b)
+{
+    char x[INTEGER_BYTES], y[INTEGER_BYTES];
+    if (mtr_jis_int(a) && mtr_jis_int(b)) {
+        int64_t i = mtr_jas_int(a), k = mtr_jas_int(b);
+        return (i > k) - (i < k);
+    }
+    double d = mtr_jas_double(a), e = mtr_jas_double(b);
+    bool floats = a->kind == MTR_JK_FLOAT && b->kind == MTR_JK_FLOAT;
+    bool infinite = (a->kind == MTR_JK_FLOAT && isinf(d)) || (b->kind == MTR_JK_FLOAT && isinf(e));
+    if (floats || infinite || fabs(d) < EXACT_DOUBLES || fabs(e) < EXACT_DOUBLES)
+        return (d > e) - (d < e);
+    return compare_big(integer_text(a, x), integer_text(b, y));
+}
+
 static bool equal_numbers(const struct mtr_jv *a, const struct mtr_jv *b)
 {
-    if (mtr_jis_int(a) && mtr_jis_int(b))
-        return mtr_jas_int(a) == mtr_jas_int(b);
-    if (a->kind == MTR_JK_BIG && b->kind == MTR_JK_BIG)
-        return mtr_str_equal((struct mtr_str){a->text, a->len}, (struct mtr_str){b->text, b->len});
-    if (a->kind != MTR_JK_FLOAT && b->kind != MTR_JK_FLOAT)
-        return false; /* 64 bits against more */
-    double x = mtr_jas_double(a), y = mtr_jas_double(b);
-    if (x != y || fabs(x) < 9007199254740992.0)
-        return x == y;
-    /* Beyond 2^53 a double may stand for several integers. */
-    if (mtr_jis_int(a))
-        return y < 9.2e18 && y > -9.2e18 && (int64_t)y == mtr_jas_int(a);
-    if (mtr_jis_int(b))
-        return x < 9.2e18 && x > -9.2e18 && (int64_t)x == mtr_jas_int(b);
-    return true;
+    if ((a->kind == MTR_JK_FLOAT && isnan(a->real)) || (b->kind == MTR_JK_FLOAT && isnan(b->real)))
+        return false;
+    return compare_numbers(a, b) == 0;
 }
 
 bool mtr_jequal(struct mtr_jr *r, const struct mtr_jv *a, const struct mtr_jv *b, bool *out)
@@ -259,29 +288,11 @@ static bool decide(char op, int cmp)
     return op == '<' ? cmp < 0 : op == '>' ? cmp > 0 : op == 'l' ? cmp <= 0 : cmp >= 0;
 }
 
-/* Of two decimal texts of integers. */
-static int compare_big(struct mtr_str a, struct mtr_str b)
-{
-    bool minus = a.len && a.ptr[0] == '-';
-    if (minus != (b.len && b.ptr[0] == '-'))
-        return minus ? -1 : 1;
-    int cmp = a.len != b.len ? (a.len < b.len ? -1 : 1) : memcmp(a.ptr, b.ptr, a.len);
-    return minus ? -cmp : cmp;
-}
-
 static bool order_numbers(char op, const struct mtr_jv *a, const struct mtr_jv *b)
 {
-    if (mtr_jis_int(a) && mtr_jis_int(b)) {
-        int64_t x = mtr_jas_int(a), y = mtr_jas_int(b);
-        return decide(op, (x > y) - (x < y));
-    }
-    if (a->kind == MTR_JK_BIG && b->kind == MTR_JK_BIG)
-        return decide(
-            op, compare_big((struct mtr_str){a->text, a->len}, (struct mtr_str){b->text, b->len}));
-    double x = mtr_jas_double(a), y = mtr_jas_double(b);
-    if (isnan(x) || isnan(y))
+    if ((a->kind == MTR_JK_FLOAT && isnan(a->real)) || (b->kind == MTR_JK_FLOAT && isnan(b->real)))
         return false;
-    return decide(op, (x > y) - (x < y));
+    return decide(op, compare_numbers(a, b));
 }
 
 static bool order_lists(struct mtr_jr *r, char op, const struct mtr_jv *a, const struct mtr_jv *b,
