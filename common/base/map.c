@@ -121,22 +121,3 @@ bool mtr_map_remove(struct mtr_map *m, uint64_t key, uint64_t *value)
     m->count--;
     return true;
 }
-
-bool mtr_map_next(const struct mtr_map *m, size_t *cursor, uint64_t *key, uint64_t *value)
-{
-    for (; *cursor < m->capacity; ++*cursor) {
-        const struct mtr_map_entry *e = &m->entries[*cursor];
-        if (e->key) {
-            *key = e->key;
-            *value = e->value;
-            ++*cursor;
-            return true;
-        }
-    }
-    if (*cursor > m->capacity || !m->has_zero)
-        return false;
-    *cursor = m->capacity + 1;
-    *key = 0;
-    *value = m->zero_value;
-    return true;
-}

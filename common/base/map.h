@@ -26,7 +26,4 @@ bool mtr_map_put(struct mtr_map *m, uint64_t key, uint64_t value); /* replaces; 
 bool mtr_map_get(const struct mtr_map *m, uint64_t key, uint64_t *value);
 bool mtr_map_remove(struct mtr_map *m, uint64_t key, uint64_t *value); /* value may be NULL */
 
-/* Walks all entries in no order: start with *cursor = 0; false at the end. No changes meanwhile. */
-bool mtr_map_next(const struct mtr_map *m, size_t *cursor, uint64_t *key, uint64_t *value);
-
 #endif

@@ -106,14 +106,3 @@ size_t mtr_utf8_complete(struct mtr_str s)
     }
     return s.len;
 }
-
-size_t mtr_utf8_count(struct mtr_str s)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < s.len; count++) {
-        uint32_t cp;
-        int n = mtr_utf8_decode(s.ptr + i, s.len - i, &cp);
-        i += n > 0 ? (size_t)n : 1;
-    }
-    return count;
-}

@@ -24,7 +24,4 @@ bool mtr_utf8_valid(struct mtr_str s);
  * Bytes that can never become valid count as complete (they will be replaced). */
 size_t mtr_utf8_complete(struct mtr_str s);
 
-/* Number of characters; invalid bytes count one each. */
-size_t mtr_utf8_count(struct mtr_str s);
-
 #endif
