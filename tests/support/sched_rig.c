@@ -72,6 +72,7 @@ bool rig_answer(struct sched_rig *r, uint32_t token)
     struct mtr_step_result result = {.step = r->sched->flights[0].step, .lanes = lanes};
     const struct mtr_flight *f = &r->sched->flights[0];
     ck_assert_uint_gt(r->sched->flying, 0);
+    r->token = token;
     for (uint32_t i = 0; i < f->lane_count; i++) {
         const struct mtr_flight_lane *l = &f->lanes[i];
         if (l->outputs == 0 && !l->score)
@@ -79,7 +80,7 @@ bool rig_answer(struct sched_rig *r, uint32_t token)
         lanes[result.lane_count++] =
             (struct mtr_lane_result){.sequence = l->id,
                                      .token_count = l->outputs > 0,
-                                     .tokens = &token,
+                                     .tokens = &r->token,
                                      .score_count = l->score ? l->count - 1 : 0,
                                      .scores = scores};
     }

@@ -19,6 +19,7 @@ struct sched_rig {
     struct mtr_sched *sched;
     uint64_t now_ns;
     struct mtr_error err;
+    uint32_t token; /* of the last answer: events point to it */
 };
 
 void rig_init(struct sched_rig *r);
