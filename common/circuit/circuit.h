@@ -5,10 +5,14 @@
  * A circuit is blocks in order: `pre` once, the blocks of each layer's kind, `post` once. A block
  * is nodes wired by edge names; a name stands for whatever edge was last bound to it, so that "h"
  * flows through all blocks. A node whose `when` is false is not there; a node that may be absent
- * therefore writes the name that it reads. Weights are declared once with their shape and their
- * names in both kinds of checkpoint: {M}  module path of the decoder ("model")        {l}  layer
- * number {L}  module path of the layer ("model.layers.3") and get ".weight" or ".bias" behind,
- * unless `bare`.
+ * therefore writes the name that it reads.
+ *
+ * Weights are declared once, with their shape and their names in both kinds of checkpoint, which
+ * get ".weight" or ".bias" behind unless `bare`. In a name
+ *
+ *   {M}   is the module path of the decoder: "model"
+ *   {L}   that of the layer: "model.layers.3"
+ *   {l}   the layer's number
  */
 #ifndef MTR_CIRCUIT_CIRCUIT_H
 #define MTR_CIRCUIT_CIRCUIT_H

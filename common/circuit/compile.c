@@ -31,23 +31,25 @@ static const struct mtr_hardware *find_class(const char *name, struct mtr_error 
 }
 
 /* Any cache point of the class will do: rules need all of them or none. */
+static bool keeps_cache_in(const struct mtr_hardware *h, enum mtr_format format)
+{
+    for (uint32_t i = 0; i < h->family_count; i++)
+        for (uint32_t p = 0; p < h->families[i].point_count; p++)
+            if (h->families[i].points[p].cache == format)
+                return true;
+    return false;
+}
+
 static bool check_cache(const struct mtr_hardware *h, enum mtr_format cache, struct mtr_error *err)
 {
+    if (keeps_cache_in(h, cache))
+        return true;
     char have[128] = "";
     int n = 0;
-    for (uint32_t f = 0; f < MTR_FORMAT_COUNT; f++)
-        for (uint32_t i = 0; i < h->family_count; i++)
-            for (uint32_t p = 0; p < h->families[i].point_count; p++) {
-                if (h->families[i].points[p].cache != f)
-                    continue;
-                if (f == cache)
-                    return true;
-                n += n < 100 ? snprintf(have + n, sizeof have - (size_t)n, "%s%s", n ? ", " : "",
-                                        mtr_format_info(f)->name)
-                             : 0;
-                i = h->family_count - 1; /* next format */
-                break;
-            }
+    for (uint32_t f = 0; f < MTR_FORMAT_COUNT && n < 100; f++)
+        if (keeps_cache_in(h, f))
+            n += snprintf(have + n, sizeof have - (size_t)n, "%s%s", n ? ", " : "",
+                          mtr_format_info(f)->name);
     return mtr_fail(err, MTR_UNSUPPORTED, "class %s keeps no cache in %s; it has: %s", h->name,
                     mtr_format_info(cache)->name, have);
 }

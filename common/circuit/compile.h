@@ -50,12 +50,13 @@ struct mtr_plan_options {
     const char *hardware;          /* class: "host" */
     const char *precision;         /* "declared": weights as the checkpoint holds them */
     enum mtr_format cache;         /* MTR_FORMAT_COUNT: the class's default */
-    uint32_t block_tokens;         /* 0: 16 */
+    uint32_t block_tokens;         /* of a cache block; 0: MTR_DEFAULT_BLOCK_TOKENS */
     struct mtr_plan_limits limits; /* zeros: MTR_DEFAULT_..., and the model's context */
 };
 
-#define MTR_DEFAULT_STEP_TOKENS 512
-#define MTR_DEFAULT_LANES       64
+#define MTR_DEFAULT_BLOCK_TOKENS 16
+#define MTR_DEFAULT_STEP_TOKENS  512
+#define MTR_DEFAULT_LANES        64
 
 /* NULL on failure. */
 struct mtr_plan *mtr_plan_build(struct mtr_arena *arena, const struct mtr_model_source *source,

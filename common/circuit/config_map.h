@@ -65,7 +65,7 @@ struct mtr_key {
     const char *note;    /* IGNORE: why; REQUIRE, CHOICE, LAYERS: what other values would need */
 };
 
-/* An object's keys. When `selector` is set, the string under that key picks one of `variants`. */
+/* An object's keys. */
 struct mtr_key_map {
     const char *name; /* "rope_parameters" */
     uint32_t key_count;

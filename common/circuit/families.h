@@ -76,7 +76,4 @@ struct mtr_family {
     const struct mtr_point *points; /* [point_count] */
 };
 
-/* A hardware class as generated: families, rules, formats. hardware.h finds one by name. */
-struct mtr_hardware;
-
 #endif

@@ -91,8 +91,10 @@ static bool bind(struct builder *b, const struct mtr_node_def *node,
     bool wanted;
     if (slot->weight == MTR_NONE)
         return true;
-    if (!mtr_expr_true(&slot->when, &b->symbols, &wanted, b->err) || !wanted)
-        return wanted == false;
+    if (!mtr_expr_true(&slot->when, &b->symbols, &wanted, b->err))
+        return false;
+    if (!wanted)
+        return true;
     const struct mtr_weight_def *def = &b->circuit->weights[slot->weight];
     uint16_t *known = slot->bias ? &b->biases[slot->weight] : &b->roles[slot->weight];
     if (*known == MTR_NONE) {
@@ -371,7 +373,7 @@ bool mtr_instantiate(struct mtr_arena *arena, const struct mtr_model_source *sou
         .circuit = settings->map->circuit,
         .hardware = hardware,
         .cache = options->cache == MTR_FORMAT_COUNT ? hardware->default_cache : options->cache,
-        .block_tokens = options->block_tokens ? options->block_tokens : 16,
+        .block_tokens = options->block_tokens ? options->block_tokens : MTR_DEFAULT_BLOCK_TOKENS,
         .out = out,
         .err = err,
     };

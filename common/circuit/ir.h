@@ -117,9 +117,9 @@ const struct mtr_op_info *mtr_op_info(enum mtr_op op);
 #define MTR_NODE_WEIGHTS 4
 #define MTR_NODE_PARAMS  8
 
-/* Bounds of an instance, far above any model: they keep hostile numbers from costing memory. */
-#define MTR_MAX_LAYERS 1024
-#define MTR_MAX_NODES  60000 /* so that all indices stay below MTR_NONE */
+/* Bound of an instance's nodes, edges and weights each, far above any model: all indices stay below
+ * MTR_NONE, and hostile numbers cost no memory. Config maps bound layers and dimensions. */
+#define MTR_MAX_NODES 60000
 
 struct mtr_edge {
     const char *name; /* "L3.q" */

@@ -86,6 +86,11 @@ static void find_lives(struct layout *l)
 static bool buffer_bytes(struct layout *l, const struct mtr_edge *e, uint64_t *row, uint64_t *bytes)
 {
     uint64_t rows = mtr_plan_max_rows(&l->plan->limits, e->rows, 1);
+    if (e->rows == MTR_ROWS_PAIRS)
+        return mtr_fail(l->err, MTR_INTERNAL,
+                        "buffer %s has a row for each token-expert pair: the plan does not count "
+                        "experts of a token yet",
+                        e->name);
     if (!mtr_format_row_bytes(e->format, e->cols, row) ||
         __builtin_mul_overflow(*row, rows, bytes) || *bytes > UINT64_MAX / 4)
         return mtr_fail(l->err, MTR_TOO_LARGE, "buffer %s of %llu rows of %u columns is too large",
