@@ -105,7 +105,7 @@ const struct mtr_served_model *mtr_engine_model(const struct mtr_engine *e)
     return e->model;
 }
 
-struct mtr_pool *mtr_engine_pool(struct mtr_engine *e)
+struct mtr_text_pool *mtr_engine_text_pool(struct mtr_engine *e)
 {
     return e->pool;
 }
@@ -260,7 +260,7 @@ struct mtr_engine *mtr_engine_create(const struct mtr_engine_options *options,
         e->workers[r].pidfd = -1;
     pthread_mutex_init(&e->status_lock, NULL);
     mtr_arena_init(&e->round, ROUND_ARENA_BYTES);
-    e->pool = mtr_pool_create(model->tokenizer, options->text_threads, err);
+    e->pool = mtr_text_pool_create(model->tokenizer, options->text_threads, err);
     bool ok = e->pool && mtr_inbox_init(&e->inbox, err) && open_sockets(e, err) &&
               create_scheduler(e, err);
     if (ok) {
@@ -306,7 +306,7 @@ void mtr_engine_destroy(struct mtr_engine *e)
     if (!e)
         return;
     e->stopping = true;
-    mtr_pool_destroy(e->pool); /* its tasks post to the inbox, so first */
+    mtr_text_pool_destroy(e->pool); /* its tasks post to the inbox, so first */
     if (e->thread_runs) {
         post_plain(e, MTR_MESSAGE_STOP);
         pthread_join(e->thread, NULL);

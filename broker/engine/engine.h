@@ -24,7 +24,7 @@
 #include "broker/api/out_event.h"
 #include "broker/engine/inbox.h"
 #include "broker/engine/model.h"
-#include "broker/engine/pool.h"
+#include "broker/engine/text_pool.h"
 #include "broker/telemetry/metrics.h"
 #include "common/base/log.h"
 
@@ -74,7 +74,7 @@ struct mtr_client {
     _Atomic uint32_t waiting;        /* deliveries in its inbox */
 };
 
-/* A client has acted on so many deliveries. While one has MTR_MAX_WAITING_DELIVERIES 4before it, no
+/* A client has acted on so many deliveries. While one has MTR_MAX_WAITING_DELIVERIES before it, no
  * step is planned: where HTTP can't keep up with the model, tokens would only grow old in a queue.
  */
 #define MTR_MAX_WAITING_DELIVERIES 4
@@ -126,7 +126,7 @@ void mtr_engine_status(struct mtr_engine *e, struct mtr_engine_status *out);
 const char *mtr_engine_state_name(enum mtr_engine_state s);
 
 const struct mtr_served_model *mtr_engine_model(const struct mtr_engine *e);
-struct mtr_pool *mtr_engine_pool(struct mtr_engine *e);
+struct mtr_text_pool *mtr_engine_text_pool(struct mtr_engine *e);
 struct mtr_metrics *mtr_engine_metrics(struct mtr_engine *e);
 
 struct mtr_engine_options {

@@ -84,7 +84,7 @@ struct mtr_engine {
     struct mtr_metrics *metrics;
     struct mtr_log *log;
     struct mtr_clock clock;
-    struct mtr_pool *pool;
+    struct mtr_text_pool *pool;
     struct mtr_inbox inbox;
     pthread_t thread;
     bool thread_runs;

@@ -170,7 +170,7 @@ bool mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job, struct mtr_err
     s->serial = atomic_fetch_add(&e->next_serial, 1) + 1;
     atomic_fetch_add(&e->job_count, 1);
     job->task.run = run_text;
-    mtr_pool_submit(e->pool, &job->task);
+    mtr_text_pool_submit(e->pool, &job->task);
     return true;
 }
 

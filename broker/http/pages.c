@@ -201,7 +201,7 @@ static void start_helper(struct mtr_http_thread *t, h2o_req_t *req,
     h->work = work;
     struct helper **link = h2o_mem_alloc_shared(&req->pool, sizeof *link, on_helper_dispose);
     *link = h;
-    mtr_pool_submit(mtr_engine_pool(t->http->engine), &h->task);
+    mtr_text_pool_submit(mtr_engine_text_pool(t->http->engine), &h->task);
 }
 
 static void put_ids(struct mtr_json_writer *w, const struct mtr_ids *ids)

@@ -46,7 +46,7 @@ void op_rig_close(struct op_rig *r)
 
 const struct mtr_mock_call *op_rig_run(struct op_rig *r, const struct mtr_launch *l)
 {
-    struct mtr_op op;
+    struct mtr_resolved_op op;
     struct mtr_backend *b = r->context.backend;
     mtr_mock_forget(b);
     ck_assert_msg(mtr_op_resolve(&op, b, &r->model.plan, l, &r->err), "%s", r->err.message);

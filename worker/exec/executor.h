@@ -48,7 +48,7 @@ struct mtr_exec {
 
     struct mtr_stream *stream;
     struct mtr_event *first, *last;                 /* around the launches of a step */
-    struct mtr_op *ops[MTR_MODE_COUNT];             /* [plan->lists[mode].count] */
+    struct mtr_resolved_op *ops[MTR_MODE_COUNT];    /* [plan->lists[mode].count] */
     struct mtr_graph **graphs[MTR_PLANS_IN_FLIGHT]; /* [max_lanes + 1] of decode steps, by lanes */
     struct mtr_exec_memory memory;
     struct mtr_slots slots;

@@ -49,7 +49,7 @@ static bool walk(const struct mtr_exec *e, const struct mtr_op_context *c, enum 
                  struct mtr_error *err)
 {
     for (uint32_t i = 0; i < e->plan->lists[mode].count; i++) {
-        const struct mtr_op *op = &e->ops[mode][i];
+        const struct mtr_resolved_op *op = &e->ops[mode][i];
         if (mtr_op_run(c, op, err))
             continue;
         if (op->launch->layer == MTR_NONE)

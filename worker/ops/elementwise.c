@@ -6,7 +6,7 @@
 
 #include "worker/ops/launcher.h"
 
-bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_op *op,
+bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err)
 {
     const struct mtr_launch *l = op->launch;

@@ -4,7 +4,8 @@
 
 #include "worker/ops/launcher.h"
 
-bool mtr_op_embed(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+bool mtr_op_embed(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                  struct mtr_error *err)
 {
     const struct mtr_launch *l = op->launch;
     const struct mtr_embed_args args = {

@@ -17,16 +17,19 @@ struct mtr_op_shape {
     enum mtr_param params[6]; /* needed; ends with MTR_P_COUNT when fewer */
 };
 
-bool mtr_op_embed(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err);
-bool mtr_op_rms_norm(const struct mtr_op_context *c, const struct mtr_op *op,
+bool mtr_op_embed(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                  struct mtr_error *err);
+bool mtr_op_rms_norm(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                      struct mtr_error *err);
-bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err);
-bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err);
-bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_op *op,
+bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                   struct mtr_error *err);
+bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                   struct mtr_error *err);
+bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err);
-bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_op *op,
+bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                       struct mtr_error *err);
-bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_op *op,
+bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err);
 
 /* The address behind a slot, or NULL for MTR_NONE and slots beyond the count. */
@@ -56,11 +59,11 @@ static inline uint32_t mtr_op_cols(const struct mtr_op_context *c, uint16_t buff
 }
 
 /* Launches with a grid of x by y blocks. */
-bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_op *op, uint32_t x, uint32_t y,
-                   const void *args, size_t args_bytes, struct mtr_error *err);
+bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_resolved_op *op, uint32_t x,
+                   uint32_t y, const void *args, size_t args_bytes, struct mtr_error *err);
 
 /* Blocks that cover the launch's rows, tile_rows each. */
-uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_op *op);
+uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op);
 
 static inline uint32_t mtr_op_tiles(uint32_t count, uint32_t tile)
 {

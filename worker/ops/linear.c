@@ -29,7 +29,8 @@ static struct mtr_linear_part part_of(const struct mtr_op_context *c, const stru
     };
 }
 
-bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                   struct mtr_error *err)
 {
     const struct mtr_launch *l = op->launch;
     const struct mtr_plan_buffer *x = &c->plan->buffers[l->in[0]];

@@ -83,8 +83,9 @@ static const char *find_fault(const struct mtr_plan *p, const struct mtr_launch 
     return NULL;
 }
 
-bool mtr_op_resolve(struct mtr_op *op, struct mtr_backend *backend, const struct mtr_plan *plan,
-                    const struct mtr_launch *launch, struct mtr_error *err)
+bool mtr_op_resolve(struct mtr_resolved_op *op, struct mtr_backend *backend,
+                    const struct mtr_plan *plan, const struct mtr_launch *launch,
+                    struct mtr_error *err)
 {
     const char *module = launch->family->name, *function = launch->point->function;
     const struct mtr_op_shape *s = find_shape(launch);
@@ -98,25 +99,26 @@ bool mtr_op_resolve(struct mtr_op *op, struct mtr_backend *backend, const struct
     struct mtr_kernel *k = backend->ops->kernel(backend, module, function, err);
     if (!k)
         return mtr_error_prefix(err, "hardware class %s", backend->ops->name);
-    *op = (struct mtr_op){.launch = launch, .kernel = k, .run = s->run};
+    *op = (struct mtr_resolved_op){.launch = launch, .kernel = k, .run = s->run};
     return true;
 }
 
-bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                struct mtr_error *err)
 {
     if (c->rows[op->launch->rows] == 0)
         return true;
     return op->run(c, op, err);
 }
 
-uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_op *op)
+uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op)
 {
     uint32_t tile = op->launch->point->tile_rows;
     return mtr_op_tiles(c->rows[op->launch->rows], tile ? tile : 1);
 }
 
-bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_op *op, uint32_t x, uint32_t y,
-                   const void *args, size_t args_bytes, struct mtr_error *err)
+bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_resolved_op *op, uint32_t x,
+                   uint32_t y, const void *args, size_t args_bytes, struct mtr_error *err)
 {
     const uint32_t grid[3] = {x, y, 1}, block[3] = {BLOCK_THREADS, 1, 1};
     if (c->backend->ops->launch(c->backend, c->stream, op->kernel, grid, block, 0, args, args_bytes,

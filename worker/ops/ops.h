@@ -43,12 +43,12 @@ struct mtr_op_context {
     float *const *constants;           /* [plan->constant_count] */
 };
 
-struct mtr_op;
-typedef bool (*mtr_launcher)(const struct mtr_op_context *c, const struct mtr_op *op,
+struct mtr_resolved_op;
+typedef bool (*mtr_launcher)(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                              struct mtr_error *err);
 
 /* A launch that is ready to run. */
-struct mtr_op {
+struct mtr_resolved_op {
     const struct mtr_launch *launch;
     struct mtr_kernel *kernel; /* owned by the backend */
     mtr_launcher run;
@@ -57,10 +57,12 @@ struct mtr_op {
 /* Finds launcher and kernel, and checks that the launch has the slots and parameters that its
  * function needs, with indices inside the plan. MTR_UNSUPPORTED names the function that the class
  * lacks; MTR_INTERNAL names the slot that a plan builder forgot. */
-bool mtr_op_resolve(struct mtr_op *op, struct mtr_backend *backend, const struct mtr_plan *plan,
-                    const struct mtr_launch *launch, struct mtr_error *err);
+bool mtr_op_resolve(struct mtr_resolved_op *op, struct mtr_backend *backend,
+                    const struct mtr_plan *plan, const struct mtr_launch *launch,
+                    struct mtr_error *err);
 
 /* Launches it; nothing where the step has no rows for it. */
-bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err);
+bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                struct mtr_error *err);
 
 #endif

@@ -10,7 +10,8 @@ static bool gathers(const struct mtr_op_context *c, const struct mtr_launch *l)
     return l->rows == MTR_ROWS_OUTPUTS && c->plan->buffers[l->in[0]].rows == MTR_ROWS_TOKENS;
 }
 
-bool mtr_op_rms_norm(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+bool mtr_op_rms_norm(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                     struct mtr_error *err)
 {
     const struct mtr_launch *l = op->launch;
     const struct mtr_rms_norm_args args = {

@@ -4,7 +4,8 @@
 
 #include "worker/ops/launcher.h"
 
-bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_op *op, struct mtr_error *err)
+bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                   struct mtr_error *err)
 {
     const struct mtr_launch *l = op->launch;
     const struct mtr_rotary_args args = {
@@ -18,7 +19,7 @@ bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_op *op, stru
     return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
 }
 
-bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_op *op,
+bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err)
 {
     const struct mtr_launch *l = op->launch;

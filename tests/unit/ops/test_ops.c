@@ -8,7 +8,7 @@ static struct op_rig r;
 
 static bool resolves(const struct mtr_launch *l)
 {
-    struct mtr_op op;
+    struct mtr_resolved_op op;
     return mtr_op_resolve(&op, r.context.backend, &r.model.plan, l, &r.err);
 }
 
@@ -81,7 +81,7 @@ START_TEST(no_rows_launch_nothing)
 {
     op_rig_open(&r);
     struct mtr_launch l = op_rig_launch(&r, "embed");
-    struct mtr_op op;
+    struct mtr_resolved_op op;
     r.context.rows[MTR_ROWS_TOKENS] = 0;
     ck_assert(mtr_op_resolve(&op, r.context.backend, &r.model.plan, &l, NULL));
     ck_assert(mtr_op_run(&r.context, &op, NULL));
@@ -94,7 +94,7 @@ START_TEST(a_failed_launch_names_the_function)
 {
     op_rig_open(&r);
     struct mtr_launch l = op_rig_launch(&r, "embed");
-    struct mtr_op op;
+    struct mtr_resolved_op op;
     ck_assert(mtr_op_resolve(&op, r.context.backend, &r.model.plan, &l, NULL));
     mtr_mock_fail_after(r.context.backend, 0);
     ck_assert(!mtr_op_run(&r.context, &op, &r.err));

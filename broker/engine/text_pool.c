@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "broker/engine/pool.h"
+#include "broker/engine/text_pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-struct mtr_pool {
+struct mtr_text_pool {
     const struct mtr_tokenizer *tokenizer;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -12,13 +12,13 @@ struct mtr_pool {
     bool stopping;
     uint32_t count;
     struct pool_thread {
-        struct mtr_pool *pool;
+        struct mtr_text_pool *pool;
         struct mtr_encoder *encoder;
         pthread_t thread;
     } * threads; /* [count] */
 };
 
-static struct mtr_task *next_task(struct mtr_pool *pool)
+static struct mtr_task *next_task(struct mtr_text_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     while (!pool->first && !pool->stopping)
@@ -42,10 +42,10 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-struct mtr_pool *mtr_pool_create(const struct mtr_tokenizer *tokenizer, uint32_t threads,
-                                 struct mtr_error *err)
+struct mtr_text_pool *mtr_text_pool_create(const struct mtr_tokenizer *tokenizer, uint32_t threads,
+                                           struct mtr_error *err)
 {
-    struct mtr_pool *pool = calloc(1, sizeof *pool);
+    struct mtr_text_pool *pool = calloc(1, sizeof *pool);
     if (!pool || !(pool->threads = calloc(threads, sizeof *pool->threads))) {
         free(pool);
         mtr_fail(err, MTR_NO_MEMORY, "out of memory starting the text threads");
@@ -60,7 +60,7 @@ struct mtr_pool *mtr_pool_create(const struct mtr_tokenizer *tokenizer, uint32_t
         t->encoder = mtr_encoder_new(tokenizer);
         if (!t->encoder || pthread_create(&t->thread, NULL, thread_main, t) != 0) {
             mtr_encoder_free(t->encoder);
-            mtr_pool_destroy(pool);
+            mtr_text_pool_destroy(pool);
             mtr_fail(err, MTR_NO_MEMORY, "can't start a text thread");
             return NULL;
         }
@@ -69,7 +69,7 @@ struct mtr_pool *mtr_pool_create(const struct mtr_tokenizer *tokenizer, uint32_t
     return pool;
 }
 
-void mtr_pool_destroy(struct mtr_pool *pool)
+void mtr_text_pool_destroy(struct mtr_text_pool *pool)
 {
     if (!pool)
         return;
@@ -87,7 +87,7 @@ void mtr_pool_destroy(struct mtr_pool *pool)
     free(pool);
 }
 
-void mtr_pool_submit(struct mtr_pool *pool, struct mtr_task *task)
+void mtr_text_pool_submit(struct mtr_text_pool *pool, struct mtr_task *task)
 {
     task->next = NULL;
     pthread_mutex_lock(&pool->lock);
