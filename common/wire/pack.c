@@ -9,6 +9,12 @@
 
 #include "common/wire/plan.pb-c.h"
 
+/* Kinds of effects are the same numbers on both sides. */
+_Static_assert((int)MTR__EFFECT__KIND__COPY_BLOCK == MTR_COPY_BLOCK &&
+                   (int)MTR__EFFECT__KIND__LOAD_ADAPTER == MTR_LOAD_ADAPTER &&
+                   (int)MTR__EFFECT__KIND__LOAD_ADAPTER + 1 == MTR_EFFECT_COUNT,
+               "step.h and plan.proto list different effects");
+
 /* A cleared array of `count` messages and an array of pointers to them. */
 struct rows {
     void *items;

@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+_Static_assert(MTR_ARGS_GROUPS == MTR_MAX_GROUPS && MTR_PLAN_GROUPS == MTR_MAX_GROUPS,
+               "kernels, plans and steps count cache groups alike");
+
 enum array {
     TOKEN_IDS,
     POSITIONS,
