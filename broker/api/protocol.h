@@ -53,7 +53,7 @@ struct mtr_protocol {
 const struct mtr_protocol *mtr_openai_chat(void);
 const struct mtr_protocol *mtr_openai_completions(void);
 
-/* HTTP status of an error, and whether a client should try again. */
+/* The HTTP status that an error has in every protocol: 4xx and 5xx. */
 int mtr_http_status(const struct mtr_error *err);
 
 #endif

@@ -143,7 +143,10 @@ static void on_hello(struct mtr_engine *e, struct mtr_str peer, const Mtr__Hello
     else if (strcmp(hello->hardware, e->model->plan->hardware) != 0)
         snprintf(why, sizeof why, "it runs kernels of class '%.40s', the plan is for '%s'",
                  hello->hardware, e->model->plan->hardware);
-    if (why[0] || peer.len > sizeof e->workers[0].peer) {
+    else if (peer.len > sizeof e->workers[0].peer)
+        snprintf(why, sizeof why, "its routing id has %zu bytes, at most %zu are expected",
+                 peer.len, sizeof e->workers[0].peer);
+    if (why[0]) {
         mtr_error_log(e->log, "a worker (pid %u) is refused: %s", hello->pid, why);
         send_exit(e, peer, 0, why);
         return;

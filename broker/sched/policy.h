@@ -5,10 +5,10 @@
  * FIFO: in order of arrival; a step takes max_prefill_tokens.
  *
  * SLAI, deadline-aware, for sequences that stream while others arrive:
- *   - while a sequence that decodes has waited 80% of tbt_deadline_ms since its last token, steps
- * take no prompt tokens, at most MTR_SLAI_MAX_SKIPS steps in a row;
- *   - otherwise, if any sequence decodes, as many as fit into 80% of the deadline by the time that
- * a row took lately;
+ *   - while a sequence that decodes has waited 80% of tbt_deadline_ms since its last token,
+ *     steps take no prompt tokens, at most MTR_SLAI_MAX_SKIPS steps in a row;
+ *   - otherwise, if any sequence decodes, as many as fit into 80% of the deadline by the time
+ *     that a row took lately;
  *   - the front of the queue is admitted first (so that nobody waits for ever), then the
  *     shortest prompts.
  *

@@ -2,9 +2,9 @@
 /*
  * Counters, gauges and histograms of a broker, as Prometheus text.
  *
- * One struct, made in main and passed down; any thread may add. Names follow the documentation of
- * operators' dashboards (docs/metrics.md). Reading takes no lock: a scrape may see one request
- * half counted, never a torn number.
+ * One struct, made in main and passed down; any thread may add. The series' names stand in
+ * metrics.c; dashboards depend on them. Reading takes no lock: a scrape may see one request half
+ * counted, never a torn number.
  */
 #ifndef MTR_TELEMETRY_METRICS_H
 #define MTR_TELEMETRY_METRICS_H

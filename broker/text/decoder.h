@@ -5,9 +5,9 @@
  * Two kinds of chains cover what language models use, and are reduced to bytes per token:
  *
  *   BYTES   ByteLevel: a token's name in GPT-2's alphabet is its bytes
- *   SPACES  a mark ("▁") stands for a space, "<0xE4>" for a byte, and up to `strip` spaces at the
- *           start of the text are dropped: Replace, Metaspace, ByteFallback, Fuse, Strip in that
- * order
+ *   SPACES  a mark ("▁") stands for a space, "<0xE4>" for a byte, and up to `strip` spaces at
+ *           the start of the text are dropped: Replace, Metaspace, ByteFallback, Fuse, Strip in
+ *           that order
  *
  * Every other chain (WordPiece, BPEDecoder, CTC, other orders) is kept as steps over lists of
  * strings, which is how the tokenizers library defines them; they need all tokens at once.

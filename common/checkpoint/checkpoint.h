@@ -5,7 +5,7 @@
  *
  *   MODEL may be            what is opened
  *   file.gguf               that file; of a split file (-00001-of-00004.gguf) all parts
- * *   folder                  model.safetensors, or model.safetensors.index.json and its shards, or
+ *   folder                  model.safetensors, or model.safetensors.index.json and its shards, or
  *                           the only *.safetensors or *.gguf in it, or config.json alone
  *   file.safetensors        that file, with the texts of its folder
  *   config.json             no tensors: enough for reports

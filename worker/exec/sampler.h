@@ -6,8 +6,8 @@
  *   1. logit_bias adds; banned ids and ids outside the mask become impossible
  *   2. repetition penalty over prompt and output (positive logits are divided, others multiplied),
  *      then frequency and presence penalties over the output
- *   3. temperature 0 (or below 1e-5): the largest logit, the lowest id of equals. Otherwise logits
- * / temperature, and
+ *   3. temperature 0 (or below 1e-5): the largest logit, the lowest id of equals. Otherwise
+ *      logits / temperature, and
  *   4. top_n_sigma: keeps logits >= max - n * sigma (of the possible ones)
  *   5. top_k: keeps the k largest
  *   6. top_p: keeps the shortest run of the largest whose share of what top_k left is >= top_p

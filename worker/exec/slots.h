@@ -2,12 +2,13 @@
 /*
  * Slots: what the worker remembers of each sequence between steps.
  *
- *   tokens    the history by absolute position; positions [known, length) hold tokens that were
- *             sent or sampled. (known > 0 when the slot was opened on cached blocks without
- * history.) computed  the caches hold positions [0, computed) tables    block ids by cache group.
- * Entries [from, to) are set; a group that keeps everything has from = 0. The host copy is the
- * truth for checks; the device copy is what kernels read. sampling  parameters, with their own copy
- * of the bias
+ *   tokens     the history by absolute position: [known, length) were sent or sampled. known > 0
+ *              where the slot was opened on cached blocks without their history.
+ *   computed   the caches hold positions [0, computed)
+ *   tables     block ids by cache group, of which entries [from, to) are set; a group that keeps
+ *              everything has from = 0. The host copy is the truth for checks, the device copy
+ *              is what kernels read.
+ *   sampling   parameters, with a copy of the bias
  *
  * Slots do not check: check.c has done so before anything here is called.
  */
@@ -21,8 +22,6 @@
 #include "common/circuit/plan.h"
 #include "common/wire/step.h"
 #include "worker/backend/backend.h"
-
-#define MTR_BLOCK_UNSET (-1)
 
 /* A run of table entries. */
 struct mtr_span {
