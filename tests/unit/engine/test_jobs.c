@@ -46,7 +46,7 @@ static void setup(void)
                                                   .max_sequence_tokens = 100,
                                                   .max_score_rows = 8}};
     mtr_arena_init(&engine.round, 0);
-    engine.pool = mtr_pool_create(model.tokenizer, 1, &err);
+    engine.pool = mtr_text_pool_create(model.tokenizer, 1, &err);
     ck_assert(engine.pool && mtr_inbox_init(&engine.inbox, &err) && mtr_inbox_init(&inbox, &err));
     engine.sched = mtr_sched_create(&engine.sched_config, &err);
     ck_assert_msg(engine.sched && mtr_sched_worker_ready(engine.sched, &capacity, 0, &err), "%s",
@@ -57,7 +57,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    mtr_pool_destroy(engine.pool);
+    mtr_text_pool_destroy(engine.pool);
     mtr_sched_destroy(engine.sched);
     mtr_inbox_free(&engine.inbox);
     mtr_inbox_free(&inbox);

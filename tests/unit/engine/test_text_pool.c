@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Every task runs once, also those that wait when the pool ends. */
-#include "broker/engine/pool.c"
+#include "broker/engine/text_pool.c"
 
 #include <stdatomic.h>
 
@@ -43,13 +43,13 @@ static void encode(struct mtr_task *task, struct mtr_encoder *encoder)
 START_TEST(all_run_before_the_end)
 {
     struct mtr_error err = {0};
-    struct mtr_pool *pool = mtr_pool_create(tokenizer, 3, &err);
+    struct mtr_text_pool *pool = mtr_text_pool_create(tokenizer, 3, &err);
     ck_assert_msg(pool != NULL, "%s", err.message);
     for (int i = 0; i < TASKS; i++) {
         tasks[i] = (struct counted){.task.run = encode};
-        mtr_pool_submit(pool, &tasks[i].task);
+        mtr_text_pool_submit(pool, &tasks[i].task);
     }
-    mtr_pool_destroy(pool);
+    mtr_text_pool_destroy(pool);
     for (int i = 0; i < TASKS; i++) {
         ck_assert_uint_eq(tasks[i].runs, 1);
         ck_assert_uint_gt(tasks[i].ids, 0);
@@ -60,10 +60,10 @@ END_TEST
 
 START_TEST(an_idle_pool_ends)
 {
-    struct mtr_pool *pool = mtr_pool_create(tokenizer, 2, NULL);
+    struct mtr_text_pool *pool = mtr_text_pool_create(tokenizer, 2, NULL);
     ck_assert(pool != NULL);
-    mtr_pool_destroy(pool);
-    mtr_pool_destroy(NULL);
+    mtr_text_pool_destroy(pool);
+    mtr_text_pool_destroy(NULL);
 }
 END_TEST
 
