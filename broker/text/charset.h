@@ -57,6 +57,19 @@ static inline bool mtr_charset_has(const struct mtr_charset *s, uint32_t cp)
     return s->blocks[s->stage[cp >> 8]][cp >> 6 & 3] >> (cp & 63) & 1;
 }
 
+/* The length of the first character of valid UTF-8 text if it is a member, else 0. */
+static inline size_t mtr_charset_one(const struct mtr_charset *s, const char *text, size_t len)
+{
+    uint32_t cp;
+    if (len == 0)
+        return 0;
+    cp = (unsigned char)text[0];
+    if (cp < 128)
+        return s->ascii[cp >> 6] >> (cp & 63) & 1;
+    size_t n = (size_t)mtr_utf8_next(text, &cp);
+    return mtr_charset_has(s, cp) ? n : 0;
+}
+
 /* Length of the longest prefix of valid UTF-8 text made of members, at most max characters. */
 size_t mtr_charset_run(const struct mtr_charset *s, const char *text, size_t len, size_t max);
 

@@ -10,8 +10,9 @@
 #include "broker/text/unicode.h"
 #include "common/base/utf8.h"
 
-#define MIN_BITS (1u << 16)
-#define MAX_BITS (1u << 24)
+#define MIN_BITS   (1u << 16)
+#define MAX_BITS   (1u << 24)
+#define MIN_SPREAD 12 /* bits in the table for each that is set: 8 in 100 are joined in error */
 
 bool mtr_joints_init(struct mtr_joints *j, size_t bytes)
 {
@@ -63,6 +64,24 @@ void mtr_joints_add(struct mtr_joints *j, struct mtr_str token)
         left_length = n;
         at += n > 0 ? (size_t)n : 1;
     }
+}
+
+/* Halving the table keeps what is in it: the number of a bit loses its highest digit. */
+static void halve(struct mtr_joints *j)
+{
+    size_t half = (j->mask + 1) / 128;
+    for (size_t i = 0; i < half; i++)
+        j->pairs[i] |= j->pairs[i + half];
+    j->mask /= 2;
+}
+
+void mtr_joints_finish(struct mtr_joints *j)
+{
+    uint64_t set_bits = 0;
+    for (size_t i = 0; i <= j->mask / 64; i++)
+        set_bits += (uint64_t)__builtin_popcountll(j->pairs[i]);
+    while (j->mask + 1 > MIN_BITS && set_bits * MIN_SPREAD < (j->mask + 1) / 2)
+        halve(j);
 }
 
 static bool joined(const struct mtr_joints *j, const unsigned char *at, uint32_t left,

@@ -35,6 +35,10 @@ void mtr_joints_free(struct mtr_joints *j);
 /* Enters the joints inside a token, any bytes. */
 void mtr_joints_add(struct mtr_joints *j, struct mtr_str token);
 
+/* After the last token: makes the table as small as it may be, so that it stays in the nearest
+ * cache. */
+void mtr_joints_finish(struct mtr_joints *j);
+
 /*
  * The end of the piece that begins at text[from]: the first boundary of characters behind it that
  * no token reaches across. Text is valid UTF-8, from < text.len.

@@ -64,6 +64,7 @@ static bool find_joints(struct mtr_model *m)
         return false;
     for (uint32_t id = 0; id < m->pieces.size; id++)
         mtr_joints_add(&m->joints, mtr_vocab_get(&m->pieces, id));
+    mtr_joints_finish(&m->joints);
     return true;
 }
 

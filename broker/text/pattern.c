@@ -70,7 +70,7 @@ static bool next_in_set(const struct mtr_charset *set, struct mtr_str text, size
 {
     for (size_t at = from; at < text.len;) {
         size_t n = (size_t)mtr_utf8_length(text.ptr[at]);
-        if (mtr_charset_run(set, text.ptr + at, n, 1) > 0) {
+        if (mtr_charset_one(set, text.ptr + at, n) > 0) {
             *start = at;
             *end = at + n;
             return true;

@@ -462,7 +462,7 @@ static bool push_lazy(struct mtr_regex_scanner *s, uint32_t pc, size_t at, size_
 /* The length of the character of the set at `at`, or 0. */
 static size_t one_of(const struct mtr_charset *set, struct mtr_str text, size_t at)
 {
-    return mtr_charset_run(set, text.ptr + at, text.len - at, 1);
+    return mtr_charset_one(set, text.ptr + at, text.len - at);
 }
 
 static bool word_at(const struct mtr_regex *r, struct mtr_str text, size_t at)

@@ -215,6 +215,30 @@ static int time_files(const char *model, char **paths, int count)
     return 0;
 }
 
+static int print_ids(const char *model, const char *path)
+{
+    struct mtr_error err = {0};
+    struct mtr_arena arena;
+    struct mtr_str text;
+    struct mtr_ids ids = {0};
+    mtr_arena_init(&arena, 0);
+    struct mtr_tokenizer *t = load(&arena, model, &err);
+    struct mtr_encoder *e = t != NULL ? mtr_encoder_new(t) : NULL;
+    if (e == NULL)
+        return complain(model, &err);
+    if (!mtr_file_read(&arena, path, MAX_FILE_BYTES, &text, &err) ||
+        !mtr_encode(e, text, MTR_ENCODE_PARSE_SPECIAL, &ids, &err))
+        return complain(path, &err);
+    for (size_t i = 0; i < ids.count; i++)
+        printf("%s%u", i > 0 ? "," : "[", ids.ids[i]);
+    printf("%s]\n", ids.count > 0 ? "" : "[");
+    mtr_ids_free(&ids);
+    mtr_encoder_free(e);
+    mtr_tokenizer_free(t);
+    mtr_arena_free(&arena);
+    return 0;
+}
+
 /* Every folder under data/tokenizers of the data that is not ours to commit. */
 static int check_shared(void)
 {
@@ -248,11 +272,13 @@ int main(int argc, char **argv)
         return check_shared();
     if (argc == 4 && strcmp(argv[1], "--gguf") == 0)
         return check_real(argv[2], argv[3]);
+    if (argc == 4 && strcmp(argv[1], "--ids") == 0)
+        return print_ids(argv[2], argv[3]);
     if (argc >= 4 && strcmp(argv[1], "--time") == 0)
         return time_files(argv[2], argv + 3, argc - 3);
     if (argc < 2 || argv[1][0] == '-') {
         fprintf(stderr, "usage: tokenizer-check DIR... | --shared | --gguf FILE REAL.json |"
-                        " --time DIR|FILE.gguf TEXT...\n");
+                        " --time DIR|FILE.gguf TEXT... | --ids DIR|FILE.gguf TEXT\n");
         return 2;
     }
     for (int i = 1; i < argc; i++) {
