@@ -3,6 +3,7 @@
  * metrale-broker: options, model, engine, HTTP; then waiting for signals.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #define MAX_ALLOWED_KEYS 256
 #define EXIT_USAGE       2
 #define STATUS_EVERY_MS  1000
+#define LARGE_BYTES      (1 << 20) /* such pieces are given back to the system when they are free */
 #define SCORE_ROWS       64 /* rows of logits beside sampled ones: scored prompts take turns */
 #define LAST_WORDS_NS    (2 * MTR_NS_PER_S) /* for errors to reach clients whose time is over */
 
@@ -332,6 +334,7 @@ int main(int argc, char **argv)
     }
     if (mtr_level_parse(b.options.log_level, &level))
         mtr_log_set_level(&b.log, level);
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     mtr_arena_init(&b.arena, 0);
     if (b.options.die_with_parent)
         prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -13,7 +13,7 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
         .bind = "127.0.0.1",
         .port = 8888,
         .http_threads = 1,
-        .text_threads = 1,
+        .text_threads = 2,
         .max_body_bytes = 32u << 20,
         .request_timeout_s = 300,
         .client_timeout_s = 60,

@@ -19,7 +19,6 @@
 
 #define MAX_PENDING_BYTES                                                                          \
     (16u << 20) /* unsent bytes of a stream before its reader counts as gone */
-#define ARENA_LIMIT_BYTES (1ull << 30)
 
 struct mtr_exchange {
     struct mtr_job job;
@@ -446,10 +445,8 @@ static bool copy_body(struct mtr_exchange *x, struct mtr_error *err)
 static bool read_request(struct mtr_job *job, struct mtr_error *err)
 {
     struct mtr_exchange *x = exchange_of(job);
-    const struct mtr_json *body = mtr_json_parse(&x->arena, x->body, MTR_JSON_STRICT, err);
-    if (!body)
-        return mtr_error_prefix(err, "the body is not valid JSON");
-    return x->protocol->parse(&x->request, body, err) && check_model(x, err);
+    const struct mtr_json *body = mtr_http_parse(&x->arena, x->body, err);
+    return body && x->protocol->parse(&x->request, body, err) && check_model(x, err);
 }
 
 void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
@@ -470,7 +467,7 @@ void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
     x->arrived_ns = mtr_now_ns(&t->http->clock);
     x->generator = (h2o_generator_t){on_proceed, on_stop};
     mtr_request_id(t, x->id);
-    mtr_arena_init(&x->arena, ARENA_LIMIT_BYTES);
+    mtr_arena_init(&x->arena, mtr_http_arena_bytes(req->entity.len));
     mtr_chat_request_init(&x->request, &x->arena);
     x->next = t->exchanges;
     if (x->next)

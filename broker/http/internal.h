@@ -65,6 +65,17 @@ void mtr_add_header(h2o_req_t *req, const char *name, struct mtr_str value);
 void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mtr_str body);
 void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t retry_s);
 
+/* ---- Bodies -----------------------------------------------------------------------------------
+ */
+
+/* The most memory that a request with a body of so many bytes may take. "[[],[],...]" is forty
+ * bytes of values for three of text; nothing that makes sense is like that at this size. */
+size_t mtr_http_arena_bytes(size_t body_len);
+
+/* On a text thread. NULL with an error that is the client's. */
+const struct mtr_json *mtr_http_parse(struct mtr_arena *arena, struct mtr_str body,
+                                      struct mtr_error *err);
+
 /* ---- Routes -----------------------------------------------------------------------------------
  */
 

@@ -111,8 +111,7 @@ void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str 
 /* ---- Tokenizer helpers ------------------------------------------------------------------------
  */
 
-#define HELPER_ARENA_BYTES (512u << 20)
-#define MAX_HELPER_IDS     (1u << 20)
+#define MAX_HELPER_IDS (1u << 20)
 
 /* A text task of a request; freed when both the task is done and the request is gone. */
 struct helper {
@@ -150,9 +149,8 @@ static void on_helper_dispose(void *p)
 static void run_helper(struct mtr_task *task, struct mtr_encoder *encoder)
 {
     struct helper *h = (struct helper *)task;
-    const struct mtr_json *body = mtr_json_parse(&h->arena, h->body, MTR_JSON_STRICT, &h->error);
+    const struct mtr_json *body = mtr_http_parse(&h->arena, h->body, &h->error);
     if (!body) {
-        mtr_error_prefix(&h->error, "the body is not valid JSON");
         h->failed = true;
     } else if (body->kind != MTR_JSON_OBJECT) {
         h->failed = !mtr_fail(&h->error, MTR_INVALID, "the body must be a JSON object, not %s",
@@ -183,7 +181,7 @@ static void start_helper(struct mtr_http_thread *t, h2o_req_t *req,
     struct helper *h = calloc(1, sizeof *h);
     struct mtr_error error = {0};
     if (h) {
-        mtr_arena_init(&h->arena, HELPER_ARENA_BYTES);
+        mtr_arena_init(&h->arena, mtr_http_arena_bytes(req->entity.len));
         h->body = mtr_arena_str(&h->arena, (struct mtr_str){req->entity.base, req->entity.len});
     }
     if (!h || !h->body.ptr) {

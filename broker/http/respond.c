@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Short answers.
+ * Short answers, and what all bodies go through.
  */
 #include <stdio.h>
 
@@ -62,4 +62,22 @@ void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t r
     mtr_count(mtr_engine_metrics(mtr_thread_of(req)->http->engine), MTR_C_REQUESTS_REFUSED, 1);
     mtr_respond(req, mtr_http_status(error), "application/json", mtr_buf_view(&body));
     mtr_buf_free(&body);
+}
+
+size_t mtr_http_arena_bytes(size_t body_len)
+{
+    return ((size_t)64 << 20) + 4 * body_len;
+}
+
+const struct mtr_json *mtr_http_parse(struct mtr_arena *arena, struct mtr_str body,
+                                      struct mtr_error *err)
+{
+    const struct mtr_json *v = mtr_json_parse(arena, body, MTR_JSON_STRICT, err);
+    if (v)
+        return v;
+    if (err->code == MTR_NO_MEMORY)
+        mtr_fail(err, MTR_TOO_LARGE, "the body has more values than a request may have");
+    else
+        mtr_error_prefix(err, "the body is not valid JSON");
+    return NULL;
 }

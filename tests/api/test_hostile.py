@@ -139,6 +139,16 @@ def test_large_and_deep():
                 assert time.monotonic() - begin < WAIT_S, body[:60]
 
 
+def test_bodies_that_are_all_values():
+    """Some bytes of text for each, dozens of memory: refused before they take much."""
+    with Server("--max-seq-len", "512") as s:
+        for value in (b"[[1,2,3]" + b",[1,2,3]" * 2500000 + b"]", b"[" + b"[]," * 9000000 + b"1]"):
+            r = s.post(COMPLETIONS, b'{"prompt":"x","max_tokens":1,"metadata":' + value + b"}")
+            check(r, "many values")
+            assert r.status == 400 and r.json()["error"]["code"] == "limit_exceeded", r.body
+        assert s.chat("hi", max_tokens=2, ignore_eos=True)
+
+
 def test_duplicate_keys_and_bytes():
     with Witness():
         for body in (b'{"prompt":"a","prompt":"b","max_tokens":1}',
