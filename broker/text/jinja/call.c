@@ -250,6 +250,9 @@ bool mtr_jcall_value(struct mtr_jr *r, const struct mtr_jv *f, struct mtr_jcall 
     case MTR_JK_JOINER:
         return call_joiner(r, f->joiner, call, out);
     case MTR_JK_BLOCK:
+        /* Its names are places in the frame around it, which is not the caller's. */
+        if (f->block->def->scoped)
+            return mtr_jfail(r, MTR_UNSUPPORTED, "a scoped block can't be called through self");
         return mtr_jbind(r, "a block", call, "", 0, NULL, 0) && mtr_jcall_block(r, f->block, out);
     case MTR_JK_UNDEFINED:
         return mtr_jfail_undefined(r, f);

@@ -88,6 +88,20 @@ static void repeated(char *out, const char *a, unsigned n, const char *b, unsign
         memcpy(out + len, b, strlen(b) + 1);
 }
 
+/* Its names lie in the frame around it; called from another block they would be anything. */
+START_TEST(a_scoped_block_is_not_called_from_elsewhere)
+{
+    struct jinja_case c;
+    expect_text("{% set n = 1 %}{% block b scoped %}{{ n }}{% endblock %}", "{}", "1");
+    case_open(&c, "{% block a %}{{ self.b() }}{% endblock %}{% set n = 1 %}"
+                  "{% block b scoped %}{{ n }}{% endblock %}");
+    case_render(&c, "{}");
+    ck_assert(!c.ok);
+    ck_assert_int_eq(c.err.code, MTR_UNSUPPORTED);
+    case_close(&c);
+}
+END_TEST
+
 START_TEST(nesting_is_bounded)
 {
     static char source[400000];
@@ -165,6 +179,7 @@ MTR_CHECK_MAIN("text/jinja")
     tcase_add_test(tc, errors_name_the_line);
     tcase_add_test(tc, raise_exception_speaks_for_itself);
     tcase_add_test(tc, nothing_runs_away);
+    tcase_add_test(tc, a_scoped_block_is_not_called_from_elsewhere);
     tcase_add_test(tc, nesting_is_bounded);
     tcase_add_test(tc, the_arena_may_be_small);
     tcase_add_test(tc, variables_in_use_are_known);
