@@ -17,8 +17,10 @@
  * the end. Nothing of this depends on which rows share a step.
  *
  * A block of the grid takes one kv head and a tile of rows. Runs of rows of one lane go over the
- * history together, so that a stretch of the cache is read, and converted to f32, once for the run
- * and for all query heads of the kv head.
+ * history together, a stretch at a time: scores of all rows and query heads against the keys,
+ * sixteen tokens at a time; then weights; then values. So a stretch of the cache is read, and
+ * converted to f32, once for the run, and what is worked on fits the first-level cache. The stretch
+ * after it is prefetched: blocks lie anywhere, and no hardware foresees them.
  */
 #include "kernels/args/attention.h"
 
@@ -40,59 +42,71 @@ struct fold {
     float max, sum;
 };
 
-/* A run of rows of one lane, and where its stretches are. */
+/* A run of rows of one lane. */
 struct run {
     const struct mtr_attention_args *args;
     const int32_t *table;               /* block ids of the lane */
     uint32_t kv_head, row, rows, group; /* group: query heads of the kv head */
+    uint32_t end;                       /* tokens that the lane has: last position + 1 */
     size_t dim;
-    const float *k[GROUPS], *v[GROUPS]; /* [GROUP, dim] of the stretch at hand */
-    float *k_copy, *v_copy;             /* [STRETCH, dim] converted */
-    float *piece;                       /* [dim] result of the stretch */
-    struct fold *folds;                 /* [rows, group] */
-    float *values;                      /* [rows, group, dim] */
+    float *copy;        /* [STRETCH, dim] converted keys or values */
+    float *piece;       /* [dim] result of the stretch */
+    float *weights;     /* [rows, group, STRETCH] scores, then weights */
+    struct fold *folds; /* [rows, group] */
+    float *values;      /* [rows, group, dim] */
 };
 
-/* ---- a stretch of the cache as f32 ---- */
+/* Tokens of a stretch that a row sees, relative to its start. */
+struct span {
+    uint32_t first, end;
+};
 
-MTR_INLINE const float *convert(enum mtr_format cache, const void *base, size_t at, size_t count,
-                                float *copy)
+/* ---- the cache ---- */
+
+/* Elements before token t of the cache, a multiple of GROUP. */
+static inline size_t cache_at(const struct run *run, uint32_t t)
 {
+    const struct mtr_attention_args *a = run->args;
+    size_t block = (size_t)run->table[t / a->block_tokens];
+    return ((block * a->kv_heads + run->kv_head) * a->block_tokens + t % a->block_tokens) *
+           run->dim;
+}
+
+/* Tokens [t, t + GROUP) as f32 [GROUP, dim], where they are or converted into `copy`. */
+MTR_INLINE const float *load_group(enum mtr_format cache, const struct run *run, const void *base,
+                                   uint32_t t, float *copy)
+{
+    size_t at = cache_at(run, t), count = GROUP * run->dim, i;
     if (cache == MTR_F32)
         return (const float *)base + at;
     const uint16_t *from = (const uint16_t *)base + at;
-    size_t i;
-    for (i = 0; i + 16 <= count; i += 16)
+    for (i = 0; i < count; i += 16) /* GROUP rows: whole vectors */
         vf_store(copy + i, vf_load_bf16(from + i));
-    for (; i < count; i++)
-        copy[i] = mtr_bf16_to_f32(from[i]);
     return copy;
 }
 
-/* Loads the groups of the stretch that hold tokens of [first, end). */
-MTR_INLINE void load_stretch(enum mtr_format cache, struct run *run, uint32_t first, uint32_t end)
+MTR_INLINE void prefetch_group(enum mtr_format cache, const struct run *run, const void *base,
+                               uint32_t t)
 {
-    const struct mtr_attention_args *a = run->args;
-    for (uint32_t t = first / GROUP * GROUP; t < end; t += GROUP) {
-        size_t block = (size_t)run->table[t / a->block_tokens];
-        size_t token = (block * a->kv_heads + run->kv_head) * a->block_tokens + t % a->block_tokens;
-        uint32_t g = t % STRETCH / GROUP;
-        size_t count = GROUP * run->dim, copy = g * count;
-        run->k[g] = convert(cache, a->k_cache, token * run->dim, count, run->k_copy + copy);
-        run->v[g] = convert(cache, a->v_cache, token * run->dim, count, run->v_copy + copy);
-    }
+    if (t >= run->end)
+        return;
+    size_t element = cache == MTR_F32 ? 4 : 2, bytes = GROUP * run->dim * element;
+    const char *p = (const char *)base + cache_at(run, t) * element;
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(p + i, 0, 2);
 }
 
-/* ---- one row and head in one stretch ---- */
+/* ---- scores ---- */
 
-/* q . K[0..15] */
-static vf dot16(const float *q, const float *k, size_t dim)
+/* q . K[0..15]; dim is a constant where that is worth code */
+MTR_INLINE vf dot16(const float *q, const float *k, size_t dim)
 {
     vf acc[GROUP];
     MTR_UNROLL(16)
     for (int t = 0; t < GROUP; t++)
         acc[t] = vf_zero();
     size_t i;
+    MTR_UNROLL(8)
     for (i = 0; i + 16 <= dim; i += 16) {
         vf qv = vf_load(q + i);
         MTR_UNROLL(16)
@@ -107,52 +121,52 @@ static vf dot16(const float *q, const float *k, size_t dim)
     return vf_sum16(acc);
 }
 
-/* Scores of tokens [first, end) of the stretch into p, -inf outside; returns their maximum. */
-static float scores(const struct run *run, const float *q, uint32_t first, uint32_t end, vf *p)
+static vf dot16_any(const float *q, const float *k, size_t dim)
+{
+    return dim == 64 ? dot16(q, k, 64) : dim == 128 ? dot16(q, k, 128) : dot16(q, k, dim);
+}
+
+/* Scores of group g for one row and head, -inf for what the row does not see. */
+static vf group_scores(const struct run *run, const float *q, const float *k, uint32_t g,
+                       struct span see)
 {
     const struct mtr_attention_args *a = run->args;
     const vf nothing = vf_set1(-INFINITY);
-    vf top = nothing;
-    for (uint32_t g = 0; g < GROUPS; g++) {
-        p[g] = nothing;
-        if (g * GROUP >= end || (g + 1) * GROUP <= first)
-            continue;
-        vf s = vf_mul(dot16(q, run->k[g], run->dim), vf_set1(a->scale));
-        if (a->softcap != 0.0f)
-            s = vf_mul(vf_tanh(vf_div(s, vf_set1(a->softcap))), vf_set1(a->softcap));
-        vf at = vf_add(vf_iota(), vf_set1((float)(g * GROUP)));
-        s = vf_less(at, vf_set1((float)end), s, nothing);
-        p[g] = vf_less(at, vf_set1((float)first), nothing, s);
-        top = vf_max(top, p[g]);
-    }
-    return vf_maximum(top);
+    vf s = vf_mul(dot16_any(q, k, run->dim), vf_set1(a->scale));
+    if (a->softcap != 0.0f)
+        s = vf_mul(vf_tanh(vf_div(s, vf_set1(a->softcap))), vf_set1(a->softcap));
+    if (see.first <= g * GROUP && (g + 1) * GROUP <= see.end)
+        return s;
+    vf at = vf_add(vf_iota(), vf_set1((float)(g * GROUP)));
+    s = vf_less(at, vf_set1((float)see.end), s, nothing);
+    return vf_less(at, vf_set1((float)see.first), nothing, s);
 }
 
-/* piece = sum of p[t] V[t], t in [first, end) */
-static void weigh(const struct run *run, const float *p, uint32_t first, uint32_t end)
+static struct span visible(const struct run *run, uint32_t r, uint32_t start)
 {
-    size_t dim = run->dim, i;
-    for (i = 0; i + 16 * CHUNK <= dim; i += 16 * CHUNK) {
-        vf acc[CHUNK];
-        for (int c = 0; c < CHUNK; c++)
-            acc[c] = vf_zero();
-        for (uint32_t t = first; t < end; t++) {
-            const float *v = run->v[t / GROUP] + t % GROUP * dim + i;
-            vf pt = vf_set1(p[t]);
-            for (int c = 0; c < CHUNK; c++)
-                acc[c] = vf_fma(pt, vf_load(v + 16 * c), acc[c]);
-        }
-        for (int c = 0; c < CHUNK; c++)
-            vf_store(run->piece + i + 16 * c, acc[c]);
-    }
-    for (; i < dim; i += 16) {
-        size_t n = dim - i < 16 ? dim - i : 16;
-        vf acc = vf_zero();
-        for (uint32_t t = first; t < end; t++)
-            acc = vf_fma(vf_set1(p[t]), vf_load_n(run->v[t / GROUP] + t % GROUP * dim + i, n), acc);
-        vf_store_n(run->piece + i, acc, n);
+    const struct mtr_attention_args *a = run->args;
+    uint32_t position = (uint32_t)a->step->positions[run->row + r];
+    uint32_t first = a->window && position >= a->window ? position - a->window + 1 : 0;
+    uint32_t end = position + 1 < start + STRETCH ? position + 1 : start + STRETCH;
+    struct span see = {first > start ? first - start : 0, end > start ? end - start : 0};
+    return see;
+}
+
+static void score_group(const struct run *run, uint32_t start, uint32_t g, const float *k)
+{
+    const struct mtr_attention_args *a = run->args;
+    size_t row = (size_t)a->heads * run->dim;
+    const float *q = (const float *)a->q + run->row * row + run->kv_head * run->group * run->dim;
+    float *w = run->weights + g * GROUP;
+    for (uint32_t r = 0; r < run->rows; r++, q += row) {
+        struct span see = visible(run, r, start);
+        bool seen = see.first < (g + 1) * GROUP && g * GROUP < see.end;
+        for (uint32_t h = 0; h < run->group; h++, w += STRETCH)
+            vf_store(w, seen ? group_scores(run, q + h * run->dim, k, g, see) : vf_set1(-INFINITY));
     }
 }
+
+/* ---- values ---- */
 
 static float exp_of(float x)
 {
@@ -161,16 +175,75 @@ static float exp_of(float x)
     return out[0];
 }
 
-static void fold_piece(const struct run *run, struct fold *f, float *values, float m, float l)
+/* Scores to weights in place; returns their maximum and sum. */
+static struct fold softmax(float *w)
+{
+    vf s[GROUPS], top = vf_set1(-INFINITY), sum = vf_zero();
+    for (int g = 0; g < GROUPS; g++) {
+        s[g] = vf_load(w + g * GROUP);
+        top = vf_max(top, s[g]);
+    }
+    float m = vf_maximum(top);
+    for (int g = 0; g < GROUPS; g++) {
+        vf p = vf_exp(vf_sub(s[g], vf_set1(m)));
+        sum = vf_add(sum, p);
+        vf_store(w + g * GROUP, p);
+    }
+    return (struct fold){m, vf_sum(sum)};
+}
+
+/* out [16 * CHUNK] = sum of p[t] V[t] over the span, at one place of the head */
+MTR_INLINE void weigh_chunk(const float *p, const float *const *v, struct span see, size_t dim,
+                            float *out)
+{
+    vf acc[CHUNK];
+    MTR_UNROLL(4)
+    for (int c = 0; c < CHUNK; c++)
+        acc[c] = vf_zero();
+    for (uint32_t t = see.first; t < see.end;) {
+        const float *row = v[t / GROUP] + t % GROUP * dim;
+        uint32_t end = (t / GROUP + 1) * GROUP < see.end ? (t / GROUP + 1) * GROUP : see.end;
+        for (; t < end; t++, row += dim) {
+            vf weight = vf_set1(p[t]);
+            MTR_UNROLL(4)
+            for (int c = 0; c < CHUNK; c++)
+                acc[c] = vf_fma(weight, vf_load(row + 16 * c), acc[c]);
+        }
+    }
+    MTR_UNROLL(4)
+    for (int c = 0; c < CHUNK; c++)
+        vf_store(out + 16 * c, acc[c]);
+}
+
+/* v: [GROUP, dim] of each group. */
+static void weigh(const struct run *run, const float *p, const float *const *v, struct span see)
+{
+    size_t dim = run->dim, i;
+    for (i = 0; i + 16 * CHUNK <= dim; i += 16 * CHUNK) {
+        const float *at[GROUPS];
+        for (int g = 0; g < GROUPS; g++)
+            at[g] = v[g] + i;
+        weigh_chunk(p, at, see, dim, run->piece + i);
+    }
+    for (; i < dim; i += 16) {
+        size_t n = dim - i < 16 ? dim - i : 16;
+        vf acc = vf_zero();
+        for (uint32_t t = see.first; t < see.end; t++)
+            acc = vf_fma(vf_set1(p[t]), vf_load_n(v[t / GROUP] + t % GROUP * dim + i, n), acc);
+        vf_store_n(run->piece + i, acc, n);
+    }
+}
+
+static void fold_piece(const struct run *run, struct fold *f, float *values, struct fold piece)
 {
     if (f->max == -INFINITY) {
-        *f = (struct fold){m, l};
+        *f = piece;
         memcpy(values, run->piece, run->dim * sizeof *values);
         return;
     }
-    float top = f->max > m ? f->max : m;
-    float a = exp_of(f->max - top), b = exp_of(m - top);
-    float kept = f->sum * a, added = l * b;
+    float top = f->max > piece.max ? f->max : piece.max;
+    float a = exp_of(f->max - top), b = exp_of(piece.max - top);
+    float kept = f->sum * a, added = piece.sum * b;
     *f = (struct fold){top, kept + added};
     for (size_t i = 0; i < run->dim; i += 16) {
         size_t n = run->dim - i < 16 ? run->dim - i : 16;
@@ -179,51 +252,44 @@ static void fold_piece(const struct run *run, struct fold *f, float *values, flo
     }
 }
 
-/* Tokens [first, end) of the stretch for one row and head. */
-static void attend(const struct run *run, const float *q, uint32_t first, uint32_t end,
-                   struct fold *fold, float *values)
+static void fold_rows(const struct run *run, uint32_t start, const float *const *v)
 {
-    vf p[GROUPS], l = vf_zero();
-    float m = scores(run, q, first, end, p), weights[STRETCH];
-    for (uint32_t g = 0; g < GROUPS; g++) {
-        p[g] = vf_exp(vf_sub(p[g], vf_set1(m)));
-        l = vf_add(l, p[g]);
-        vf_store(weights + g * GROUP, p[g]);
+    for (uint32_t r = 0; r < run->rows; r++) {
+        struct span see = visible(run, r, start);
+        for (uint32_t h = 0; h < run->group && see.first < see.end; h++) {
+            size_t at = r * run->group + h;
+            float *w = run->weights + at * STRETCH;
+            struct fold piece = softmax(w);
+            weigh(run, w, v, see);
+            fold_piece(run, &run->folds[at], run->values + at * run->dim, piece);
+        }
     }
-    weigh(run, weights, first, end);
-    fold_piece(run, fold, values, m, vf_sum(l));
 }
 
 /* ---- a run of rows ---- */
 
-static uint32_t first_visible(const struct mtr_attention_args *a, uint32_t position)
-{
-    return a->window && position >= a->window ? position - a->window + 1 : 0;
-}
-
-static const float *query(const struct run *run, uint32_t r)
+/* One stretch; `first` is the first token that any row sees. */
+MTR_INLINE void run_stretch(enum mtr_format cache, struct run *run, uint32_t start, uint32_t first)
 {
     const struct mtr_attention_args *a = run->args;
-    return (const float *)a->q +
-           ((size_t)(run->row + r) * a->heads + (size_t)run->kv_head * run->group) * run->dim;
-}
-
-/* The rows of the run that see something of the stretch that starts at `start`. */
-static void run_stretch(const struct run *run, uint32_t start)
-{
-    const int32_t *positions = run->args->step->positions + run->row;
-    for (uint32_t r = 0; r < run->rows; r++) {
-        uint32_t position = (uint32_t)positions[r], first = first_visible(run->args, position);
-        uint32_t from = first > start ? first - start : 0;
-        uint32_t end = position + 1 < start + STRETCH ? position + 1 : start + STRETCH;
-        if (end <= start + from)
-            continue;
-        for (uint32_t h = 0; h < run->group; h++) {
-            size_t at = r * run->group + h;
-            attend(run, query(run, r) + h * run->dim, from, end - start, &run->folds[at],
-                   run->values + at * run->dim);
-        }
+    const float *v[GROUPS] = {0};
+    size_t size = GROUP * run->dim;
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        uint32_t t = start + g * GROUP;
+        prefetch_group(cache, run, a->k_cache, t + STRETCH);
+        bool seen = t < run->end && t + GROUP > first;
+        /* A group that nobody sees may have no block: its keys are not looked at. */
+        score_group(run, start, g,
+                    seen ? load_group(cache, run, a->k_cache, t, run->copy) : run->copy);
     }
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        uint32_t t = start + g * GROUP;
+        prefetch_group(cache, run, a->v_cache, t + STRETCH);
+        v[g] = run->copy + g * size;
+        if (t < run->end && t + GROUP > first)
+            v[g] = load_group(cache, run, a->v_cache, t, run->copy + g * size);
+    }
+    fold_rows(run, start, v);
 }
 
 static void finish(const struct run *run)
@@ -253,19 +319,20 @@ static void finish(const struct run *run)
 
 MTR_INLINE void run_rows(enum mtr_format cache, struct run *run)
 {
-    const struct mtr_step_view *step = run->args->step;
+    const struct mtr_attention_args *a = run->args;
+    const struct mtr_step_view *step = a->step;
     uint32_t slot = (uint32_t)step->lane_slots[step->token_lanes[run->row]];
-    run->table =
-        step->tables[run->args->group] + (size_t)slot * step->table_stride[run->args->group];
+    run->table = step->tables[a->group] + (size_t)slot * step->table_stride[a->group];
+    run->end = (uint32_t)step->positions[run->row + run->rows - 1] + 1;
     for (size_t i = 0; i < (size_t)run->rows * run->group; i++)
         run->folds[i] = (struct fold){-INFINITY, 0.0f};
-    uint32_t last = (uint32_t)step->positions[run->row + run->rows - 1];
-    uint32_t first = first_visible(run->args, (uint32_t)step->positions[run->row]);
-    for (uint32_t start = first / STRETCH * STRETCH; start <= last; start += STRETCH) {
-        uint32_t end = last + 1 < start + STRETCH ? last + 1 : start + STRETCH;
-        load_stretch(cache, run, first > start ? first : start, end);
-        run_stretch(run, start);
-    }
+    uint32_t first = visible(run, 0, 0).first; /* relative to 0: the token itself */
+    for (uint32_t t = first / GROUP * GROUP; t < first / STRETCH * STRETCH + STRETCH; t += GROUP)
+        prefetch_group(cache, run, a->k_cache, t);
+    for (uint32_t t = first / GROUP * GROUP; t < first / STRETCH * STRETCH + STRETCH; t += GROUP)
+        prefetch_group(cache, run, a->v_cache, t);
+    for (uint32_t start = first / STRETCH * STRETCH; start < run->end; start += STRETCH)
+        run_stretch(cache, run, start, first);
     finish(run);
 }
 
@@ -279,17 +346,15 @@ _Static_assert(sizeof(float) * (2 * STRETCH + 1 + MTR_ATTENTION_MAX_GROUP) * MTR
 /* Lays the run's memory out in the scratch; returns how many rows it has room for. */
 static uint32_t lay_out(struct run *run, void *scratch)
 {
-    float *p = scratch;
     size_t padded = (run->dim + 15) / 16 * 16;
-    run->k_copy = p;
-    run->v_copy = run->k_copy + STRETCH * run->dim;
-    run->piece = run->v_copy + STRETCH * run->dim;
-    p = run->piece + padded;
-    size_t used = (size_t)((char *)p - (char *)scratch);
-    size_t row = run->group * (run->dim * sizeof(float) + sizeof(struct fold));
+    run->copy = scratch;
+    run->piece = run->copy + STRETCH * run->dim;
+    run->weights = run->piece + padded;
+    size_t used = (size_t)((char *)run->weights - (char *)scratch);
+    size_t row = run->group * ((STRETCH + run->dim) * sizeof(float) + sizeof(struct fold));
     size_t rows = (MTR_HOST_SCRATCH_BYTES - used) / row;
-    run->values = p;
-    run->folds = (struct fold *)(void *)(p + rows * run->group * run->dim);
+    run->values = run->weights + rows * run->group * STRETCH;
+    run->folds = (struct fold *)(void *)(run->values + rows * run->group * run->dim);
     return (uint32_t)rows;
 }
 
