@@ -7,35 +7,46 @@
 
 _Static_assert(MTR_TILE_N % 16 == 0, "the epilogue works on whole vectors");
 
-/* w [wn] rows of the panel and x [xn] rows: sums[x * MTR_TILE_N + w]. wn, xn are constants. */
+/* The last n < 16 elements of the sums [first, first + count) of a tile. */
+static inline void micro_tail(const float *w, size_t ws, const float *x, size_t xs, size_t n,
+                              int wn, int first, int count, vf *group)
+{
+    for (int j = 0; j < count; j++) {
+        size_t a = (size_t)((first + j) % wn), b = (size_t)((first + j) / wn);
+        group[j] = vf_fma(vf_load(w + a * ws), vf_load_n(x + b * xs, n), group[j]);
+    }
+}
+
+/*
+ * w [wn] rows of the panel and x [xn] rows: sums[x * MTR_TILE_N + w]. wn, xn are constants. Written
+ * in registers (vr, MTR_REGISTERS to a vector), so that of x and w one register each is live at a
+ * time.
+ */
 MTR_INLINE void micro(const float *w, size_t ws, const float *x, size_t xs, size_t k, int wn,
                       int xn, float *sums)
 {
-    vf acc[MTR_TILE_W * MTR_TILE_X];
-    MTR_UNROLL(32)
+    vr acc[MTR_REGISTERS][MTR_TILE_W * MTR_TILE_X];
+    MTR_UNROLL(4)
+    for (int part = 0; part < MTR_REGISTERS; part++)
+        MTR_UNROLL(32)
     for (int i = 0; i < wn * xn; i++)
-        acc[i] = vf_zero();
+        acc[part][i] = vr_zero();
     size_t i;
-    for (i = 0; i + 16 <= k; i += 16) {
-        vf wv[MTR_TILE_W];
+    for (i = 0; i + 16 <= k; i += 16)
+        MTR_UNROLL(4)
+    for (int part = 0; part < MTR_REGISTERS; part++) {
+        size_t at = i + (size_t)part * (16 / MTR_REGISTERS);
+        vr wv[MTR_TILE_W];
         MTR_UNROLL(8)
         for (int a = 0; a < wn; a++)
-            wv[a] = vf_load(w + (size_t)a * ws + i);
+            wv[a] = vr_load(w + (size_t)a * ws + at);
         MTR_UNROLL(8)
         for (int b = 0; b < xn; b++) {
-            vf xv = vf_load(x + (size_t)b * xs + i);
+            vr xv = vr_load(x + (size_t)b * xs + at);
+            VR_KEEP(xv);
             MTR_UNROLL(8)
             for (int a = 0; a < wn; a++)
-                acc[b * wn + a] = vf_fma(wv[a], xv, acc[b * wn + a]);
-        }
-    }
-    if (i < k) {
-        MTR_UNROLL(8)
-        for (int b = 0; b < xn; b++) {
-            vf xv = vf_load_n(x + (size_t)b * xs + i, k - i);
-            MTR_UNROLL(8)
-            for (int a = 0; a < wn; a++)
-                acc[b * wn + a] = vf_fma(vf_load(w + (size_t)a * ws + i), xv, acc[b * wn + a]);
+                acc[part][b * wn + a] = vr_fma(wv[a], xv, acc[part][b * wn + a]);
         }
     }
     MTR_UNROLL(4)
@@ -44,9 +55,11 @@ MTR_INLINE void micro(const float *w, size_t ws, const float *x, size_t xs, size
         vf group[16];
         MTR_UNROLL(16)
         for (int j = 0; j < 16; j++)
-            group[j] = j < count ? acc[first + j] : vf_zero();
+            group[j] = j < count ? VF_JOIN(acc, first + j) : vf_zero();
+        if (i < k)
+            micro_tail(w + i, ws, x + i, xs, k - i, wn, first, count, group);
         float out[16];
-        vf_store(out, vf_sum16(group));
+        vf_store(out, count <= 8 ? vf_sum8(group) : vf_sum16(group));
         for (int j = 0; j < count; j++)
             sums[(first + j) / wn * MTR_TILE_N + (first + j) % wn] = out[j];
     }
@@ -80,7 +93,7 @@ MTR_INLINE void micro_x(const float *w, size_t ws, const float *x, size_t xs, si
     }
 }
 
-/* All x rows of the tile against wn rows of the panel, x in pieces of nearly equal size. */
+/* Pieces of x of nearly equal size, which stay in the first-level cache while the panel passes. */
 void MTR_HOST_FN(linear_multiply)(const float *panel, size_t ws, uint32_t wn, const float *x,
                                   size_t xs, uint32_t rows, size_t k, float *sums)
 {
@@ -88,11 +101,12 @@ void MTR_HOST_FN(linear_multiply)(const float *panel, size_t ws, uint32_t wn, co
     for (uint32_t piece = 0, r = 0; piece < pieces; piece++) {
         uint32_t xn = (rows - r + pieces - piece - 1) / (pieces - piece);
         const float *xr = x + r * xs;
+        float *out = sums + r * MTR_TILE_N;
         uint32_t w = 0;
         for (; w + MTR_TILE_W <= wn; w += MTR_TILE_W)
-            micro_x(panel + w * ws, ws, xr, xs, k, MTR_TILE_W, xn, sums + r * MTR_TILE_N + w);
+            micro_x(panel + w * ws, ws, xr, xs, k, MTR_TILE_W, xn, out + w);
         for (; w < wn; w++)
-            micro_x(panel + w * ws, ws, xr, xs, k, 1, xn, sums + r * MTR_TILE_N + w);
+            micro_x(panel + w * ws, ws, xr, xs, k, 1, xn, out + w);
         r += xn;
     }
 }

@@ -24,12 +24,15 @@
  *   vf_max(a, b)                            a > b ? a : b (so b where either is NaN)
  *   vf_less(a, b, x, y)                     a < b ? x : y
  *   vf_abs vf_neg                           sign bit
- *   vf_sum vf_sum16 vf_maximum              over the lanes
+ *   vf_sum vf_sum16 vf_sum8 vf_maximum      over the lanes
  *   vf_of_int(i) vf_of_bits(i) vi_bits(f)   conversion; reinterpretation
  *   vi_set1 vi_add vi_and vi_or             32-bit integers
  *   vi_shl(a, n) vi_shr(a, n)               logical shifts by a constant
  *   vi_load_u8(p) vi_load_i8(p)             16 bytes, widened
  *   vi_or_bits(a, bits, value)              a | value in the lanes whose bit is set
+ *   vr vr_zero vr_load vr_fma               one register; MTR_REGISTERS of them are a vf
+ *   VR_KEEP(v)                              v in a register: not loaded anew for each use
+ *   VF_JOIN(acc, i)                         the vf of registers acc[0][i], acc[1][i], ..
  *   vf_nibbles, vf_low, vf_high             see dequant.h: d * q + m for q the low or high nibble
  */
 #ifndef MTR_HOST_VEC_H

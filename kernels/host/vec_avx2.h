@@ -214,6 +214,26 @@ static inline vi vi_or_bits(vi v, uint32_t bits, int32_t value)
                 _mm256_or_si256(v.b, _mm256_and_si256(vi_bit_mask(bits >> 8), set))};
 }
 
+typedef __m256 vr;
+#define MTR_REGISTERS   2
+#define VR_KEEP(v)      __asm__("" : "+x"(v))
+#define VF_JOIN(acc, i) ((vf){(acc)[0][(i)], (acc)[1][(i)]})
+
+static inline vr vr_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+
+static inline vr vr_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+static inline vr vr_fma(vr a, vr b, vr c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
 struct vf_nibbles {
     __m256 d, m;
 };
@@ -256,7 +276,7 @@ static inline float vf_maximum(vf v)
 }
 
 /* Eight vectors: lane i of the result is the sum of v[i]. Folds as in vec_avx512.h. */
-static inline __m256 vf_sum8(const vf *v)
+static inline __attribute__((always_inline)) __m256 vf_sum_eight(const vf *v)
 {
     __m256 q[4], p[2];
     for (int i = 0; i < 4; i++) {
@@ -270,9 +290,15 @@ static inline __m256 vf_sum8(const vf *v)
     return _mm256_add_ps(_mm256_shuffle_ps(p[0], p[1], 0x88), _mm256_shuffle_ps(p[0], p[1], 0xdd));
 }
 
-static inline vf vf_sum16(const vf v[16])
+static inline __attribute__((always_inline)) vf vf_sum16(const vf v[16])
 {
-    return (vf){vf_sum8(v), vf_sum8(v + 8)};
+    return (vf){vf_sum_eight(v), vf_sum_eight(v + 8)};
+}
+
+/* As vf_sum16, of the first eight. */
+static inline __attribute__((always_inline)) vf vf_sum8(const vf v[16])
+{
+    return (vf){vf_sum_eight(v), _mm256_setzero_ps()};
 }
 
 #endif

@@ -199,6 +199,26 @@ static inline vi vi_or_bits(vi a, uint32_t bits, int32_t value)
     return _mm512_mask_or_epi32(a, (__mmask16)bits, a, _mm512_set1_epi32(value));
 }
 
+typedef __m512 vr;
+#define MTR_REGISTERS   1
+#define VR_KEEP(v)      __asm__("" : "+v"(v))
+#define VF_JOIN(acc, i) ((acc)[0][(i)])
+
+static inline vr vr_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+
+static inline vr vr_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+static inline vr vr_fma(vr a, vr b, vr c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
 /* All sixteen values d * q + m in one register, so that a permutation decodes sixteen nibbles: it
  * looks at the low four bits of its indices only. */
 struct vf_nibbles {
@@ -267,7 +287,7 @@ static inline vf vf_fold1(vf a, vf b)
  * holding two partials of two vectors, fold1 one of four. What ends in lane i of the register is
  * chosen by the order in which vectors meet.
  */
-static inline vf vf_sum16(const vf v[16])
+static inline __attribute__((always_inline)) vf vf_sum16(const vf v[16])
 {
     vf e[8], q[4], p[2];
     for (int i = 0; i < 4; i++) { /* e[i]: vectors i and i + 4; e[4 + i]: i + 8 and i + 12 */
@@ -279,6 +299,12 @@ static inline vf vf_sum16(const vf v[16])
     p[0] = vf_fold2(q[0], q[1]);
     p[1] = vf_fold2(q[2], q[3]);
     return vf_fold1(p[0], p[1]);
+}
+
+/* As vf_sum16, of the first eight. */
+static inline __attribute__((always_inline)) vf vf_sum8(const vf v[16])
+{
+    return vf_sum16(v); /* all sixteen are there */
 }
 
 #endif

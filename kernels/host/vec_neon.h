@@ -210,6 +210,26 @@ static inline vi vi_or_bits(vi a, uint32_t bits, int32_t value)
                                           vdupq_n_s32(value))));
 }
 
+typedef float32x4_t vr;
+#define MTR_REGISTERS   4
+#define VR_KEEP(v)      __asm__("" : "+w"(v))
+#define VF_JOIN(acc, i) ((vf){{(acc)[0][(i)], (acc)[1][(i)], (acc)[2][(i)], (acc)[3][(i)]}})
+
+static inline vr vr_zero(void)
+{
+    return vdupq_n_f32(0.0f);
+}
+
+static inline vr vr_load(const float *p)
+{
+    return vld1q_f32(p);
+}
+
+static inline vr vr_fma(vr a, vr b, vr c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
 struct vf_nibbles {
     float32x4_t d, m;
 };
@@ -259,9 +279,15 @@ static inline float32x4_t vf_sum4(const vf *v)
     return vpaddq_f32(c01, c23);
 }
 
-static inline vf vf_sum16(const vf v[16])
+static inline __attribute__((always_inline)) vf vf_sum16(const vf v[16])
 {
     VF_EACH(vf_sum4(v + 4 * i));
+}
+
+/* As vf_sum16, of the first eight. */
+static inline __attribute__((always_inline)) vf vf_sum8(const vf v[16])
+{
+    return (vf){{vf_sum4(v), vf_sum4(v + 4), vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)}};
 }
 
 #endif

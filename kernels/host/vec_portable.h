@@ -194,6 +194,26 @@ static inline vi vi_or_bits(vi a, uint32_t bits, int32_t value)
     VI_EACH(bits >> i & 1 ? a.l[i] | value : a.l[i]);
 }
 
+typedef vf vr;
+#define MTR_REGISTERS   1
+#define VR_KEEP(v)      (void)(v)
+#define VF_JOIN(acc, i) ((acc)[0][(i)])
+
+static inline vr vr_zero(void)
+{
+    return vf_zero();
+}
+
+static inline vr vr_load(const float *p)
+{
+    return vf_load(p);
+}
+
+static inline vr vr_fma(vr a, vr b, vr c)
+{
+    return vf_fma(a, b, c);
+}
+
 struct vf_nibbles {
     float d, m;
 };
@@ -229,9 +249,15 @@ static inline float vf_maximum(vf v)
     return m;
 }
 
-static inline vf vf_sum16(const vf v[16])
+static inline __attribute__((always_inline)) vf vf_sum16(const vf v[16])
 {
     VF_EACH(vf_sum(v[i]));
+}
+
+/* As vf_sum16, of the first eight. */
+static inline __attribute__((always_inline)) vf vf_sum8(const vf v[16])
+{
+    return vf_sum16(v); /* all sixteen are there */
 }
 
 #endif
