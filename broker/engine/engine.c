@@ -19,6 +19,7 @@
 #include "broker/engine/internal.h"
 
 #define MAX_SLEEP_MS      250
+#define SLOW_STEP_NS      (10 * MTR_NS_PER_S) /* health says so; STUCK_NS of workers.c gives up */
 #define ROUND_ARENA_BYTES (256u << 20)
 
 /* ---- Status -----------------------------------------------------------------------------------
@@ -49,6 +50,13 @@ static enum mtr_engine_state judge(const struct mtr_engine *e, char *reason, siz
         else
             snprintf(reason, size, "worker[%u]: %s", r, busy);
         return w->restarts || w->silent ? MTR_ENGINE_DEGRADED : MTR_ENGINE_LOADING;
+    }
+    uint64_t now = mtr_now_ns(&e->clock);
+    if (mtr_sched_in_flight(e->sched) && now - e->sent_ns > SLOW_STEP_NS &&
+        now - e->workers[0].step_ns > SLOW_STEP_NS) {
+        snprintf(reason, size, "a step has been running for more than %llu s",
+                 (unsigned long long)(SLOW_STEP_NS / MTR_NS_PER_S));
+        return MTR_ENGINE_DEGRADED;
     }
     return MTR_ENGINE_READY;
 }

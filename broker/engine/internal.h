@@ -40,7 +40,8 @@ struct mtr_job_state {
     struct mtr_job *job;
     uint64_t serial;
     _Atomic bool cancelled;
-    bool failed; /* error says why there are no prompts */
+    struct mtr_delivery *last; /* room for DONE, set aside */
+    bool failed;               /* error says why there are no prompts */
     struct mtr_error error;
     struct mtr_ids *prompts; /* [request->prompt_count] */
     uint32_t choice_count, open_count;

@@ -27,20 +27,36 @@ void mtr_delivery_free(struct mtr_delivery *d)
     free(d);
 }
 
+/* An empty one with room for so many events; NULL when memory is out. */
+static struct mtr_delivery *new_delivery(size_t room)
+{
+    struct mtr_delivery *d = calloc(1, sizeof *d);
+    if (d && room && !mtr_grow((void **)&d->events, &d->cap, room, sizeof *d->events)) {
+        free(d);
+        return NULL;
+    }
+    if (d)
+        d->message.kind = MTR_MESSAGE_DELIVERY;
+    return d;
+}
+
+static void set_pending(struct mtr_engine *e, struct mtr_client *client, struct mtr_delivery *d)
+{
+    client->pending = d;
+    client->next_touched = e->touched;
+    e->touched = client;
+}
+
 /* The next event of the client's pending delivery; NULL when memory is out. */
 static struct mtr_job_event *new_event(struct mtr_engine *e, struct mtr_job *job,
                                        enum mtr_job_event_kind kind, uint32_t choice)
 {
     struct mtr_client *client = job->client;
     if (!client->pending) {
-        struct mtr_delivery *d = calloc(1, sizeof *d);
+        struct mtr_delivery *d = new_delivery(0);
         if (!d)
             return NULL;
-        d->message.kind = MTR_MESSAGE_DELIVERY;
-        mtr_arena_init(&d->arena, 0);
-        client->pending = d;
-        client->next_touched = e->touched;
-        e->touched = client;
+        set_pending(e, client, d);
     }
     struct mtr_delivery *d = client->pending;
     if (!mtr_grow((void **)&d->events, &d->cap, d->count + 1u, sizeof *d->events))
@@ -108,10 +124,8 @@ static void deliver_error(struct mtr_engine *e, struct mtr_job *job, const struc
     struct mtr_job_event *ev = new_event(e, job, MTR_JOB_ERROR, 0);
     if (!ev)
         return;
-    struct mtr_error *copy = mtr_arena_alloc(&job->client->pending->arena, sizeof *copy);
-    if (copy)
-        *copy = *why;
-    ev->error = copy ? copy : why;
+    job->state->error = *why; /* lives until the client has heard DONE */
+    ev->error = &job->state->error;
     ev->retry_s = retry_s;
 }
 
@@ -161,8 +175,10 @@ static void run_text(struct mtr_task *task, struct mtr_encoder *encoder)
 bool mtr_engine_submit(struct mtr_engine *e, struct mtr_job *job, struct mtr_error *err)
 {
     struct mtr_job_state *s = mtr_arena_calloc(job->request->arena, 1, sizeof *s);
-    if (!s)
+    struct mtr_delivery *last = s ? new_delivery(1) : NULL;
+    if (!last)
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory accepting the request");
+    s->last = last;
     job->state = s;
     s->message.kind = MTR_MESSAGE_JOB;
     s->engine = e;
@@ -204,6 +220,21 @@ static void free_prompts(struct mtr_job_state *s)
         mtr_ids_free(&s->prompts[p]);
 }
 
+/* A job whose end is never heard would never be freed: without memory for another event its end
+ * goes out in the delivery that was set aside when it came. */
+static void deliver_done(struct mtr_engine *e, struct mtr_job_state *s)
+{
+    struct mtr_delivery *last = s->last;
+    if (new_event(e, s->job, MTR_JOB_DONE, 0)) {
+        mtr_delivery_free(last);
+        return;
+    }
+    mtr_jobs_flush(e);
+    last->events[0] = (struct mtr_job_event){.job = s->job, .kind = MTR_JOB_DONE};
+    last->count = 1;
+    set_pending(e, s->job->client, last);
+}
+
 /* The job's last event. Its memory is the client's from here on. */
 static void job_done(struct mtr_engine *e, struct mtr_job_state *s)
 {
@@ -215,7 +246,7 @@ static void job_done(struct mtr_engine *e, struct mtr_job_state *s)
     if (s->next)
         s->next->previous = s->previous;
     mtr_map_remove(&e->serials, s->serial, NULL);
-    new_event(e, s->job, MTR_JOB_DONE, 0);
+    deliver_done(e, s);
     atomic_fetch_sub(&e->job_count, 1);
 }
 

@@ -158,14 +158,14 @@ fail:
  */
 
 /* Looks at every key, so that the time says nothing about which one matched. */
-static bool find_key(const struct mtr_access *a, struct mtr_str token, uint32_t *key)
+static bool find_key(const struct mtr_access *a, struct mtr_str token, uint32_t *index)
 {
     uint8_t digest[32];
     bool found = false;
     mtr_sha256(token.ptr, token.len, digest);
     for (uint32_t i = 0; i < a->count; i++)
         if (sodium_memcmp(digest, a->keys[i].digest, sizeof digest) == 0) {
-            *key = i;
+            *index = i;
             found = true;
         }
     return found;
@@ -185,6 +185,14 @@ static uint32_t wait_s(const struct bucket *b, double need, uint32_t per_minute)
 {
     double s = (need - b->level) / per_minute * 60;
     return s < 1 ? 1 : s > 3600 ? 3600 : (uint32_t)s + 1;
+}
+
+/* Tells keys apart for as long as a request lives; no secret, and none can be found from it. */
+static uint64_t name_of(const struct access_key *k)
+{
+    uint64_t name;
+    memcpy(&name, k->digest, sizeof name);
+    return name;
 }
 
 static bool take(struct mtr_access *a, uint32_t key, uint64_t now_ns, uint32_t *retry_s,
@@ -215,10 +223,10 @@ static bool take(struct mtr_access *a, uint32_t key, uint64_t now_ns, uint32_t *
 }
 
 bool mtr_access_check(struct mtr_access *a, struct mtr_str authorization, uint64_t now_ns,
-                      uint32_t *key, uint32_t *retry_s, struct mtr_error *err)
+                      uint64_t *key, uint32_t *retry_s, struct mtr_error *err)
 {
     bool ok = true;
-    *key = 0;
+    uint32_t index = 0;
     *retry_s = 0;
     pthread_mutex_lock(&a->lock);
     if (a->count) {
@@ -226,21 +234,25 @@ bool mtr_access_check(struct mtr_access *a, struct mtr_str authorization, uint64
         if (!bearer)
             ok = mtr_fail(err, MTR_DENIED,
                           "this server needs an API key: send 'Authorization: Bearer KEY'");
-        else if (!find_key(a, trim(mtr_str_sub(authorization, 7, authorization.len)), key))
+        else if (!find_key(a, trim(mtr_str_sub(authorization, 7, authorization.len)), &index))
             ok = mtr_fail(err, MTR_DENIED, "the API key is not valid");
     }
-    ok = ok && take(a, *key, now_ns, retry_s, err);
+    ok = ok && take(a, index, now_ns, retry_s, err);
+    *key = name_of(&a->keys[index]);
     pthread_mutex_unlock(&a->lock);
     return ok;
 }
 
-void mtr_access_charge(struct mtr_access *a, uint32_t key, uint64_t tokens, uint64_t now_ns)
+void mtr_access_charge(struct mtr_access *a, uint64_t key, uint64_t tokens, uint64_t now_ns)
 {
     pthread_mutex_lock(&a->lock);
-    if (a->limits.tokens_per_minute && key < (a->count ? a->count : 1)) {
-        struct bucket *b = &a->keys[key].tokens;
+    for (uint32_t i = 0; a->limits.tokens_per_minute && i < (a->count ? a->count : 1); i++) {
+        struct bucket *b = &a->keys[i].tokens;
+        if (name_of(&a->keys[i]) != key)
+            continue;
         refill(b, a->limits.tokens_per_minute, a->limits.token_burst, now_ns);
         b->level -= (double)tokens;
+        break;
     }
     pthread_mutex_unlock(&a->lock);
 }

@@ -35,13 +35,14 @@ void mtr_access_free(struct mtr_access *a);
 bool mtr_access_load(struct mtr_access *a, const char *single, const char *file,
                      struct mtr_error *err);
 
-/* Checks the header's value ({NULL, 0}: absent). On success *key names the caller's buckets.
+/* Checks the header's value ({NULL, 0}: absent). On success *key names the caller's buckets (it is
+ * made of the key, so that it means the same after the keys were read again).
  * MTR_DENIED when it may not call; MTR_BUSY when it calls too often, and *retry_s says when not. */
 bool mtr_access_check(struct mtr_access *a, struct mtr_str authorization, uint64_t now_ns,
-                      uint32_t *key, uint32_t *retry_s, struct mtr_error *err);
+                      uint64_t *key, uint32_t *retry_s, struct mtr_error *err);
 
 /* Takes what a finished request used from the key's token bucket (which may go below zero: the next
  * request then waits). */
-void mtr_access_charge(struct mtr_access *a, uint32_t key, uint64_t tokens, uint64_t now_ns);
+void mtr_access_charge(struct mtr_access *a, uint64_t key, uint64_t tokens, uint64_t now_ns);
 
 #endif

@@ -28,7 +28,7 @@ struct mtr_exchange {
 
     h2o_generator_t generator;
     h2o_req_t *req; /* NULL once the client's life is over */
-    uint32_t access_key;
+    uint64_t access_key;
     char id[MTR_REQUEST_ID_BYTES];
     uint64_t arrived_ns, first_ns, last_ns;
     uint64_t sent_ns; /* when h2o got what it has in flight */
@@ -450,7 +450,7 @@ static bool read_request(struct mtr_job *job, struct mtr_error *err)
 }
 
 void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
-                        const struct mtr_protocol *protocol, uint32_t access_key)
+                        const struct mtr_protocol *protocol, uint64_t access_key)
 {
     struct mtr_error error = {0};
     struct mtr_exchange *x = calloc(1, sizeof *x);

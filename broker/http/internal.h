@@ -84,7 +84,7 @@ void mtr_route(struct mtr_http_thread *t, h2o_req_t *req);
 
 /* Starts a generation (exchange.c). */
 void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
-                        const struct mtr_protocol *protocol, uint32_t access_key);
+                        const struct mtr_protocol *protocol, uint64_t access_key);
 void mtr_exchange_deliver(struct mtr_http_thread *t, struct mtr_delivery *d);
 void mtr_exchange_flush_all(struct mtr_http_thread *t);
 void mtr_exchange_watch(struct mtr_http_thread *t); /* finds clients that are gone */

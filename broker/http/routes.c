@@ -75,7 +75,7 @@ static struct mtr_str request_path(h2o_req_t *req)
     return path;
 }
 
-static bool allowed(struct mtr_http_thread *t, h2o_req_t *req, const struct route *r, uint32_t *key)
+static bool allowed(struct mtr_http_thread *t, h2o_req_t *req, const struct route *r, uint64_t *key)
 {
     struct mtr_http *http = t->http;
     *key = 0;
@@ -128,7 +128,7 @@ void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)
     const struct route *other = NULL;
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
         const struct route *r = &routes[i];
-        uint32_t key;
+        uint64_t key;
         if (!path_matches(r->path, path, &rest))
             continue;
         other = r;

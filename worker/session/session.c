@@ -172,8 +172,10 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
     mtr_info(s->log, "ready in %.2f s: %s, %.1f MB of weights, %.1f MB of cache",
              (double)took / 1e9, s->model.plan->circuit, (double)s->model.weights.total_bytes / 1e6,
              (double)s->model.budget.cache / 1e6);
+    if (!say_ready(s, load, took, err))
+        return false;
     sd_notifyf(0, "READY=1\nSTATUS=serving %s", load->checkpoint);
-    return say_ready(s, load, took, err);
+    return true;
 }
 
 static bool handle_plan(struct session *s, const Mtr__FromBroker *message, struct mtr_error *err)

@@ -10,7 +10,8 @@
 
 static struct mtr_access *a;
 static struct mtr_error err;
-static uint32_t key, retry_s;
+static uint64_t key;
+static uint32_t retry_s;
 static char path[] = "/tmp/mtr_access_XXXXXX";
 
 static void teardown(void)
