@@ -41,14 +41,14 @@ static void prefer_to_die(struct mtr_log *log)
         close(fd);
 }
 
-void mtr_guard_memory(struct mtr_log *log)
+void mtr_guard_memory(struct mtr_log *log, uint64_t later_bytes)
 {
     unsigned long long bytes;
     struct rlimit limit;
     prefer_to_die(log);
     if (!mapped_data_bytes(&bytes) || getrlimit(RLIMIT_DATA, &limit) != 0)
         return;
-    bytes += MTR_GUARD_SLACK_BYTES;
+    bytes += MTR_GUARD_SLACK_BYTES + later_bytes;
     if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur <= bytes)
         return;
     limit.rlim_cur = bytes;

@@ -167,7 +167,7 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
     if (!ok)
         return false;
     s->loaded = true;
-    mtr_guard_memory(s->log);
+    mtr_guard_memory(s->log, s->model.weights.mapped_bytes);
     uint64_t took = now_ns() - begin;
     mtr_info(s->log, "ready in %.2f s: %s, %.1f MB of weights, %.1f MB of cache",
              (double)took / 1e9, s->model.plan->circuit, (double)s->model.weights.total_bytes / 1e6,

@@ -11,8 +11,8 @@ START_TEST(memory_beyond_the_slack_is_refused)
 {
     struct mtr_log log;
     mtr_log_init(&log, "test");
-    mtr_guard_memory(&log);
-    void *fits = malloc(100u << 20), *too_much = malloc(MTR_GUARD_SLACK_BYTES + (200u << 20));
+    mtr_guard_memory(&log, 300u << 20);
+    void *fits = malloc(MTR_GUARD_SLACK_BYTES + (200u << 20)), *too_much = malloc(300u << 20);
     ck_assert_ptr_nonnull(fits);
     ck_assert_ptr_null(too_much);
     free(fits);
