@@ -197,7 +197,7 @@ static void escape_byte(struct mtr_buf *out, unsigned char c)
 bool mtr_json_escape(struct mtr_buf *out, struct mtr_str s)
 {
     mtr_buf_byte(out, '"');
-    const char *p = s.ptr, *end = p + s.len;
+    const char *p = s.len ? s.ptr : "", *end = p + s.len;
     while (p < end) {
         const char *stop = mtr_json_skip_text(p, end);
         mtr_buf_append(out, p, (size_t)(stop - p));

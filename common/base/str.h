@@ -53,7 +53,7 @@ static inline struct mtr_str mtr_str_sub(struct mtr_str s, size_t from, size_t l
         from = s.len;
     if (len > s.len - from)
         len = s.len - from;
-    return (struct mtr_str){s.ptr + from, len};
+    return (struct mtr_str){from ? s.ptr + from : s.ptr, len}; /* NULL + 0 is undefined */
 }
 
 /* Offset of the first occurrence of needle at or after from, or SIZE_MAX. */
