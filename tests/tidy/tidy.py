@@ -5,7 +5,7 @@
 usage: tidy.py [--draft | --dead | --untested] [ROOT]
 
 Prints one line per violation, "path:line: rule: what", and exits with 1 if there is any. --draft
-leaves out what only holds for finished work (declarations without a body or a user). --dead lists
+leaves out what only holds for finished work (declarations without a user). --dead lists
 what only unit tests use, --untested what has no unit test. The rules are the functions in RULES, at
 the end; their data stands here, at the beginning. A rule that has to yield somewhere gets an entry
 in a table with its reason.
@@ -489,7 +489,7 @@ RULES = (check_text, check_words, check_spdx, check_syntax, check_executable,
          check_file_length, check_banned_calls,
          check_loop_memory, check_globals, check_includes, check_purity, check_guards,
          check_references, check_undefined, check_dead, check_function_length)
-LATE = ("undefined", "dead", "unreferenced")
+LATE = ("dead",)
 
 
 def violations(root):
