@@ -43,11 +43,11 @@ static void encode(const struct mtr_tokenizer *t, struct mtr_encoder *e, struct 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct mtr_str texts[] = {
-        MTR_STR(""),
-        MTR_STR("Hello, world! It's 2026.\n\n  x"),
-        MTR_STR("caf\xc3\xa9 \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80 a\xcc\x81"),
-        MTR_STR("\xff\xfe\0<s><|im_end|>"),
+    static const struct mtr_str texts[] = {
+        {"", 0},
+        {"Hello, world! It's 2026.\n\n  x", sizeof "Hello, world! It's 2026.\n\n  x" - 1},
+        {"caf\xc3\xa9 \xe4\xbd\xa0 \xf0\x9f\x98\x80 a\xcc\x81", 18},
+        {"\xff\xfe\0<s><|im_end|>", 16},
     };
     struct mtr_error err = {0};
     struct mtr_str json = {(const char *)data, size};
