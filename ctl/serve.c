@@ -36,13 +36,14 @@ struct supervisor {
     struct mtr_arena arena;
     struct mtr_clock clock;
     const char *broker_program, *worker_program;
-    const char *run_dir, *plan_address;
+    const char *run_dir, *plan_address, *admin_socket; /* admin_socket: NULL for the usual */
     const char *log_level;
     bool made_run_dir;
     char **broker_arguments;
     pid_t broker, worker;                   /* 0: not running */
     uint64_t worker_started_ns, restart_ns; /* restart_ns 0: none is planned */
     uint32_t young_deaths;
+    bool gave_up;
     bool stopping;
     int signal_fd;
     sigset_t old_signals;
@@ -121,6 +122,22 @@ static void describe(int status, char *out, size_t size)
         snprintf(out, size, "ended with status %d", WEXITSTATUS(status));
 }
 
+/* A server that has served goes on trying, whatever happens to its workers. */
+static bool was_ever_ready(struct supervisor *s)
+{
+    struct mtr_admin_target target = {.run_dir = s->run_dir, .admin_socket = s->admin_socket};
+    Mtr__AdminStatus body = MTR__ADMIN_STATUS__INIT;
+    Mtr__AdminRequest request = MTR__ADMIN_REQUEST__INIT;
+    struct mtr_arena arena;
+    mtr_arena_init(&arena, 1u << 24);
+    request.body_case = MTR__ADMIN_REQUEST__BODY_STATUS;
+    request.status = &body;
+    const Mtr__AdminReply *reply = mtr_admin_ask(&arena, &target, &request, NULL);
+    bool ready = reply && reply->status && reply->status->was_ready;
+    mtr_arena_free(&arena);
+    return ready;
+}
+
 static void on_worker_death(struct supervisor *s, int status)
 {
     char how[64];
@@ -131,7 +148,8 @@ static void on_worker_death(struct supervisor *s, int status)
     describe(status, how, sizeof how);
     bool young = now - s->worker_started_ns < YOUNG_NS;
     s->young_deaths = young ? s->young_deaths + 1 : 0;
-    if (s->young_deaths >= MAX_YOUNG_DEATHS) {
+    if (s->young_deaths >= MAX_YOUNG_DEATHS && !was_ever_ready(s)) {
+        s->gave_up = true;
         mtr_error_log(&s->log, "the worker %s, %u times in a row soon after its start: giving up",
                       how, s->young_deaths);
         kill(s->broker, SIGTERM);
@@ -139,7 +157,7 @@ static void on_worker_death(struct supervisor *s, int status)
     }
     uint64_t delay = 0;
     if (s->young_deaths > 1)
-        delay = (200 * MTR_NS_PER_MS) << s->young_deaths;
+        delay = (200 * MTR_NS_PER_MS) << (s->young_deaths < 8 ? s->young_deaths : 8);
     if (delay > MAX_DELAY_NS)
         delay = MAX_DELAY_NS;
     mtr_warn(&s->log, "the worker %s; starting another", how);
@@ -203,7 +221,7 @@ static int supervise(struct supervisor *s)
         mtr_error_log(&s->log, "the broker %s", how);
         return MTR_EXIT_FAILED;
     }
-    if (s->young_deaths >= MAX_YOUNG_DEATHS)
+    if (s->gave_up)
         return MTR_EXIT_FAILED;
     return WEXITSTATUS(broker_status);
 }
@@ -261,6 +279,7 @@ static bool choose_run_dir(struct supervisor *s, int argc, char **argv, struct m
     s->plan_address = flag_value(argc, argv, "--plan-address");
     if (!s->plan_address)
         s->plan_address = mtr_plan_address(&s->arena, s->run_dir);
+    s->admin_socket = flag_value(argc, argv, "--admin-socket");
     s->log_level = flag_value(argc, argv, "--log-level");
     if (!s->log_level)
         s->log_level = "info";

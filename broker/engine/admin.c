@@ -80,6 +80,7 @@ static bool answer_status(struct mtr_engine *e, Mtr__AdminReply *reply)
     s->state = (char *)mtr_engine_state_name(status->state);
     s->reason = status->reason;
     s->uptime_ms = (now - e->started_ns) / MTR_NS_PER_MS;
+    s->was_ready = e->was_ready;
     s->running = stats.running;
     s->waiting = stats.waiting;
     s->version = (char *)MTR_VERSION;

@@ -99,7 +99,7 @@ struct mtr_engine {
     struct mtr_sched_config sched_config;
     struct mtr_worker workers[MTR_MAX_RANKS];
     uint64_t epoch;
-    bool sched_has_worker;
+    bool sched_has_worker, was_ready;
     uint64_t lost_ns; /* when the workers were last complete; for the grace time */
     uint64_t heartbeat_ns;
     uint64_t sent_ns;               /* the last plan */

@@ -22,10 +22,12 @@
 
 #include "broker/engine/internal.h"
 
-#define HEARTBEAT_NS (500 * MTR_NS_PER_MS)
-#define SILENT_NS    (2500 * MTR_NS_PER_MS) /* health says degraded */
-#define LOST_NS      (10 * MTR_NS_PER_S)    /* given up */
-#define STUCK_NS     (120 * MTR_NS_PER_S)   /* a step unanswered by a worker whose heart beats */
+#define HEARTBEAT_NS  (500 * MTR_NS_PER_MS)
+#define SILENT_NS     (2500 * MTR_NS_PER_MS) /* health says degraded */
+#define LOST_NS       (10 * MTR_NS_PER_S)    /* given up */
+#define MAX_BLOCKS    (1u << 22) /* of a group that are used: 64 Mi tokens, whatever a worker says */
+#define MAX_SNAPSHOTS (1u << 16)
+#define STUCK_NS      (120 * MTR_NS_PER_S) /* a step unanswered by a worker whose heart beats */
 
 static struct mtr_str peer_of(const struct mtr_worker *w)
 {
@@ -194,7 +196,7 @@ static void give_scheduler_worker(struct mtr_engine *e, uint64_t now)
             c.snapshots = w->snapshots;
     }
     if (mtr_sched_worker_ready(e->sched, &c, now, &error)) {
-        e->sched_has_worker = true;
+        e->sched_has_worker = e->was_ready = true;
         return;
     }
     mtr_error_log(e->log, "the workers can't run this model: %s", error.message);
@@ -202,6 +204,11 @@ static void give_scheduler_worker(struct mtr_engine *e, uint64_t now)
         send_exit(e, peer_of(&e->workers[r]), e->workers[r].epoch, error.message);
         lose_worker(e, r, error.message, now);
     }
+}
+
+static uint32_t at_most(uint32_t n, uint32_t limit)
+{
+    return n < limit ? n : limit;
 }
 
 static void on_ready(struct mtr_engine *e, uint32_t rank, const Mtr__Ready *ready, uint64_t now)
@@ -217,8 +224,9 @@ static void on_ready(struct mtr_engine *e, uint32_t rank, const Mtr__Ready *read
         return;
     }
     for (size_t g = 0; g < MTR_MAX_GROUPS; g++)
-        w->group_blocks[g] = g < ready->n_group_blocks ? ready->group_blocks[g] : 0;
-    w->snapshots = ready->snapshot_slots;
+        w->group_blocks[g] =
+            g < ready->n_group_blocks ? at_most(ready->group_blocks[g], MAX_BLOCKS) : 0;
+    w->snapshots = at_most(ready->snapshot_slots, MAX_SNAPSHOTS);
     w->state = MTR_WORKER_READY;
     w->step_ns = now;
     mtr_info(

@@ -88,6 +88,14 @@ def test_worker_killed_twice():
     disturb(twice)
 
 
+def test_worker_killed_again_and_again():
+    def often(server):
+        for _ in range(6):
+            kill_worker(server)
+
+    disturb(often)
+
+
 def test_worker_stopped_and_continued():
     def pause(server):
         pid = server.worker_pid()

@@ -250,7 +250,7 @@ bool mtr_jequal(struct mtr_jr *r, const struct mtr_jv *a, const struct mtr_jv *b
         return true;
     case MTR_JK_STR:
         *out = mtr_str_equal(mtr_jbytes(a), mtr_jbytes(b));
-        return true;
+        return mtr_jstep(r, a->len == b->len ? a->len / 64 : 0);
     case MTR_JK_LIST:
     case MTR_JK_TUPLE:
         return equal_lists(r, a, b, out);
@@ -332,7 +332,7 @@ bool mtr_jorder(struct mtr_jr *r, char op, const struct mtr_jv *a, const struct 
         size_t n = x.len < y.len ? x.len : y.len;
         int cmp = n ? memcmp(x.ptr, y.ptr, n) : 0; /* UTF-8 orders as its characters do */
         *out = decide(op, cmp ? cmp : (x.len > y.len) - (x.len < y.len));
-        return true;
+        return mtr_jstep(r, n / 64);
     }
     if (a->kind == b->kind && (a->kind == MTR_JK_LIST || a->kind == MTR_JK_TUPLE))
         return order_lists(r, op, a, b, out);
