@@ -25,7 +25,7 @@
 #define HEARTBEAT_NS  (500 * MTR_NS_PER_MS)
 #define SILENT_NS     (2500 * MTR_NS_PER_MS) /* health says degraded */
 #define LOST_NS       (10 * MTR_NS_PER_S)    /* given up */
-#define MAX_BLOCKS    (1u << 22) /* of a group that are used: 64 Mi tokens, whatever a worker says */
+#define MAX_BLOCKS    (1u << 22) /* of a group: 64 Mi tokens, whatever a worker says */
 #define MAX_SNAPSHOTS (1u << 16)
 #define STUCK_NS      (120 * MTR_NS_PER_S) /* a step unanswered by a worker whose heart beats */
 
