@@ -147,8 +147,9 @@ static bool load_model(struct broker *b, struct mtr_error *err)
     struct mtr_clock clock = mtr_clock_monotonic();
     uint64_t start = mtr_now_ns(&clock);
     b->model = mtr_served_model_load(&m, err);
-    if (!b->model)
-        return mtr_error_prefix(err, "%s", o->model);
+    if (!b->model) /* what names the file already need not do so twice */
+        return strncmp(err->message, o->model, strlen(o->model)) != 0 &&
+               mtr_error_prefix(err, "%s", o->model);
     mtr_info(&b->log, "model %.*s: %s, %s, %u tokens of context (%.0f ms)",
              MTR_STR_ARG(b->model->name), b->model->plan->circuit,
              mtr_tokenizer_describe(b->model->tokenizer), b->model->max_sequence_tokens,

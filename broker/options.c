@@ -145,8 +145,10 @@ bool mtr_broker_options_parse(struct mtr_broker_options *o, int argc, char **arg
         return true;
     if (!o->model)
         return mtr_fail(err, MTR_INVALID, "which model? Give a GGUF file, a folder or a hub id");
-    if (o->curve_allow && !o->curve_key)
-        return mtr_fail(err, MTR_INVALID, "--curve-allow needs --curve-key");
+    if (!o->curve_allow != !o->curve_key)
+        return mtr_fail(err, MTR_INVALID,
+                        "--curve-key and --curve-allow belong together: only workers whose public "
+                        "key is listed may connect");
     return true;
 }
 
@@ -154,7 +156,8 @@ bool mtr_broker_options_help(struct mtr_broker_options *o, struct mtr_buf *out)
 {
     struct mtr_flag flags[MAX_FLAGS];
     size_t count = make_table(o, flags);
-    mtr_buf_puts(out, "usage: metrale-broker MODEL [flags]\n\n"
+    mtr_buf_puts(out, "usage: metrale-broker MODEL [flags]     the broker alone\n"
+                      "       metralectl serve MODEL [flags]   the broker with a worker\n\n"
                       "MODEL is a GGUF file, a checkpoint folder, or a hub id in the cache.\n"
                       "Serves it over HTTP; workers (metrale-worker) do the computing.\n");
     return mtr_flags_help(flags, count, out);

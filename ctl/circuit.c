@@ -65,20 +65,34 @@ static struct mtr_plan *build_plan(struct mtr_arena *arena, const struct circuit
     return mtr_plan_build(arena, &source, &options, err);
 }
 
+static bool no_device(const char *name, struct mtr_error *err)
+{
+    struct mtr_buf names = {0};
+    uint32_t count;
+    const struct mtr_device *all = mtr_devices(&count);
+    for (uint32_t i = 0; i < count; i++)
+        mtr_buf_printf(&names, "%s%s", i ? ", " : "", all[i].name);
+    mtr_fail(err, MTR_NOT_FOUND, "no device is called '%s'; known are %.*s", name, (int)names.len,
+             names.len ? names.data : "");
+    mtr_buf_free(&names);
+    return false;
+}
+
 static bool report(const struct circuit_options *o, struct mtr_error *err)
 {
     struct mtr_arena arena;
     struct mtr_checkpoint_options options = {.cache_dir = o->cache_dir};
     const struct mtr_device *device = mtr_device_find(o->device);
     if (!device)
-        return mtr_fail(err, MTR_NOT_FOUND, "no device is called '%s'", o->device);
+        return no_device(o->device, err);
     mtr_arena_init(&arena, ARENA_BYTES);
     struct mtr_checkpoint *ck = mtr_checkpoint_open(&arena, o->model, &options, err);
     struct mtr_plan *plan = ck ? build_plan(&arena, o, ck, err) : NULL;
     bool ok = plan && print_report(o, plan, device, err);
     mtr_checkpoint_close(ck);
     mtr_arena_free(&arena);
-    return ok || mtr_error_prefix(err, "%s", o->model);
+    bool named = !ok && strncmp(err->message, o->model, strlen(o->model)) == 0;
+    return ok || (!named && mtr_error_prefix(err, "%s", o->model));
 }
 
 int mtr_ctl_circuit(int argc, char **argv)

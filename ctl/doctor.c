@@ -90,17 +90,23 @@ static void check_processor(struct doctor *d)
                           isa ? isa : "portable C"));
 }
 
+/* 0 where the system does not say. */
+static uint64_t memory_kb(struct doctor *d, const char *name)
+{
+    const char *value = proc_value(d, "/proc/meminfo", name);
+    uint64_t kb = 0;
+    if (value)
+        mtr_str_to_u64(mtr_str_sub(mtr_str(value), 0, strspn(value, "0123456789")), &kb);
+    return kb;
+}
+
 static void check_memory(struct doctor *d)
 {
-    const char *available = proc_value(d, "/proc/meminfo", "MemAvailable");
-    const char *total = proc_value(d, "/proc/meminfo", "MemTotal");
-    uint64_t kb = 0;
-    if (available)
-        mtr_str_to_u64(mtr_str_sub(mtr_str(available), 0, strspn(available, "0123456789")), &kb);
-    bool enough = kb / 1024 >= MIN_MEMORY_MB;
+    uint64_t available = memory_kb(d, "MemAvailable"), total = memory_kb(d, "MemTotal");
+    bool enough = available / 1024 >= MIN_MEMORY_MB;
     find(d, enough ? OK : STOP, "memory", enough ? NULL : "free some memory",
-         mtr_arena_printf(&d->arena, "%s available of %s", available ? available : "?",
-                          total ? total : "?"));
+         mtr_arena_printf(&d->arena, "%.1f of %.1f GB available", (double)available * 1024 / 1e9,
+                          (double)total * 1024 / 1e9));
 }
 
 static void check_limits(struct doctor *d)
@@ -140,7 +146,7 @@ static void check_devices(struct doctor *d, void *driver)
     }
     int status = init(0);
     if (status != 0 || count(&n) != 0 || n == 0) {
-        find(d, NOTE, "NVIDIA devices", "check nvidia-smi; the CPU serves without",
+        find(d, NOTE, "NVIDIA devices", "not needed: this version computes on the CPU",
              mtr_arena_printf(&d->arena, "none (cuInit says %d)", status));
         return;
     }
@@ -165,7 +171,7 @@ static void check_driver(struct doctor *d)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) {
-        find(d, NOTE, "NVIDIA driver", "install it to use a GPU; the CPU serves without",
+        find(d, NOTE, "NVIDIA driver", "not needed: this version computes on the CPU",
              "not installed");
         return;
     }
@@ -232,7 +238,7 @@ static void check_hcas(struct doctor *d)
     int n = 0;
     struct ibv_device **list = ibv_get_device_list(&n);
     if (!list || n == 0)
-        find(d, NOTE, "HCAs", "needed only to join machines by RoCE", "none");
+        find(d, NOTE, "HCAs", "not needed: this version has one worker a model", "none");
     for (int i = 0; list && i < n; i++)
         check_hca(d, list[i]);
     if (list)

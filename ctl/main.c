@@ -2,6 +2,7 @@
 /*
  * metralectl: one table of commands.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,8 +64,10 @@ int mtr_ctl_help(const char *command, const struct mtr_flag *flags, size_t count
     const struct mtr_command *c = find_command(command);
     struct mtr_buf text = {0};
     mtr_flags_help(flags, count, &text);
-    printf("usage: metralectl %s %s\n\n%s.\n\n%.*s", c->name, c->arguments, c->summary,
-           (int)text.len, text.len ? text.data : "");
+    printf("usage: metralectl %s%s%s%s\n\n%c%s.\n\n%.*s", c->name, c->arguments[0] ? " " : "",
+           c->arguments, count > 1 && !strchr(c->arguments, '[') ? " [flags]" : "",
+           toupper((unsigned char)c->summary[0]), c->summary + 1, (int)text.len,
+           text.len ? text.data : "");
     mtr_buf_free(&text);
     return 0;
 }
@@ -89,8 +92,8 @@ int main(int argc, char **argv)
         return mtr_ctl_version(0, NULL);
     const struct mtr_command *c = find_command(argv[1]);
     if (!c) {
-        fprintf(stderr, "metralectl: there is no command '%s'\n", argv[1]);
-        print_usage(stderr);
+        fprintf(stderr, "metralectl: there is no command '%s'\nmetralectl --help lists them\n",
+                argv[1]);
         return MTR_EXIT_USAGE;
     }
     return c->run(argc - 1, argv + 1);

@@ -9,12 +9,14 @@
  * one ends at once.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -39,6 +41,7 @@ struct supervisor {
     const char *run_dir, *plan_address, *admin_socket; /* admin_socket: NULL for the usual */
     const char *log_level;
     bool made_run_dir;
+    int run_dir_fd; /* holds the lock on run_dir */
     char **broker_arguments;
     pid_t broker, worker;                   /* 0: not running */
     uint64_t worker_started_ns, restart_ns; /* restart_ns 0: none is planned */
@@ -117,7 +120,8 @@ static void start_worker(struct supervisor *s)
 static void describe(int status, char *out, size_t size)
 {
     if (WIFSIGNALED(status))
-        snprintf(out, size, "was killed by %s", strsignal(WTERMSIG(status)));
+        snprintf(out, size, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else
         snprintf(out, size, "ended with status %d", WEXITSTATUS(status));
 }
@@ -263,6 +267,22 @@ static const char *flag_value(int argc, char **argv, const char *name)
     return NULL;
 }
 
+/* A second server there would give its worker to the first one's broker. The children inherit the
+ * lock, so it lasts until the last of them has ended. */
+static bool claim_run_dir(struct supervisor *s, struct mtr_error *err)
+{
+    s->run_dir_fd = open(s->run_dir, O_RDONLY | O_DIRECTORY);
+    if (s->run_dir_fd < 0)
+        return mtr_fail_errno(err, "can't open the run directory %s", s->run_dir);
+    if (flock(s->run_dir_fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (errno != EWOULDBLOCK)
+        return mtr_fail_errno(err, "can't lock the run directory %s", s->run_dir);
+    return mtr_fail(err, MTR_BUSY,
+                    "another server runs in %s; give this one a --port or --run-dir of its own",
+                    s->run_dir);
+}
+
 static bool choose_run_dir(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
 {
     const char *port = flag_value(argc, argv, "--port");
@@ -276,6 +296,8 @@ static bool choose_run_dir(struct supervisor *s, int argc, char **argv, struct m
     s->made_run_dir = mkdir(s->run_dir, 0750) == 0;
     if (!s->made_run_dir && errno != EEXIST)
         return mtr_fail_errno(err, "can't make the run directory %s", s->run_dir);
+    if (!claim_run_dir(s, err))
+        return false;
     s->plan_address = flag_value(argc, argv, "--plan-address");
     if (!s->plan_address)
         s->plan_address = mtr_plan_address(&s->arena, s->run_dir);
@@ -336,7 +358,7 @@ static bool wants_words_only(int argc, char **argv)
 
 int mtr_ctl_serve(int argc, char **argv)
 {
-    struct supervisor s = {.signal_fd = -1};
+    struct supervisor s = {.signal_fd = -1, .run_dir_fd = -1};
     struct mtr_error error = {0};
     mtr_log_init(&s.log, "serve");
     mtr_arena_init(&s.arena, 1u << 22);

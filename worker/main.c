@@ -150,11 +150,15 @@ int main(int argc, char **argv)
         puts("metrale " MTR_VERSION);
         return 0;
     }
+    if (!ok) {
+        fprintf(stderr, "metrale-worker: %s\nmetrale-worker --help lists the flags\n", err.message);
+        return 2;
+    }
     snprintf(source, sizeof source, "worker[%u]", a.session.rank);
     mtr_log_init(&log, source);
     if (mtr_level_parse(a.log_level, &level))
         mtr_log_set_level(&log, level);
-    ok = ok && read_keys(&a, &keys, &err) && (!a.die_with_parent || mtr_guard_parent(&err));
+    ok = read_keys(&a, &keys, &err) && (!a.die_with_parent || mtr_guard_parent(&err));
     if (ok) {
         a.session.keys = a.key ? &keys : NULL;
         a.session.log = &log;

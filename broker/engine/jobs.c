@@ -398,7 +398,8 @@ static void begin_job(struct mtr_engine *e, struct mtr_job_state *s)
     } else if (s->failed) {
         refuse(e, s, &s->error, 0);
     } else if (e->draining || e->stopping) {
-        mtr_fail(&error, MTR_IO, "the server is shutting down");
+        mtr_fail(&error, MTR_IO,
+                 "the server takes no new requests: it is draining or shutting down");
         refuse(e, s, &error, 5);
     } else if (!start_choices(e, s, &error)) {
         uint32_t retry_s = error.code == MTR_BUSY ? mtr_sched_retry_after_s(e->sched) : 0;

@@ -161,7 +161,7 @@ static void put_fit(struct mtr_buf *out, const struct mtr_plan *p, const struct 
     put_bytes(out, d->memory_bytes);
     mtr_buf_puts(out, ", of which ");
     put_bytes(out, d->reserve_bytes);
-    mtr_buf_puts(out, " are left to the system\n");
+    mtr_buf_puts(out, " for the system\n");
     if (room < 0) {
         mtr_buf_puts(out, "  does not fit: ");
         put_bytes(out, -room);
@@ -170,7 +170,7 @@ static void put_fit(struct mtr_buf *out, const struct mtr_plan *p, const struct 
     }
     mtr_buf_puts(out, "  fits; ");
     put_bytes(out, room);
-    mtr_buf_puts(out, " are left for sequences:");
+    mtr_buf_puts(out, " left for sequences:");
     for (uint32_t tokens = 1024; tokens < p->limits.max_sequence_tokens; tokens *= 4)
         mtr_buf_printf(out, " %.0f of %u tokens,", room / sequence_bytes(&n, tokens), tokens);
     mtr_buf_printf(out, " %.0f of %u tokens\n",

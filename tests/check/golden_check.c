@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         if (model ? check_real(model, argv[i], &o, &err) : check_folder(argv[i], &o, &err))
             continue;
         if (err.code)
-            fprintf(stderr, "%s\n", err.message);
+            fprintf(stderr, "golden-check: %s: %s\n", argv[i], err.message);
         status = err.code ? 2 : status ? status : 1;
     }
     return status;

@@ -4,10 +4,11 @@
  *
  *   template-check [--show N] [--only TEXT] [--time] [--shared] DIR...
  *
- * DIR holds *.jinja and cases.jsonl. Each line of that is an object: id, template (a file of DIR),
- * now (ISO time without zone), inputs (the variables, which hold the special tokens of
- * SPECIALS.json already) and either expected (the text) or error {raised, message}. Texts must be
- * equal to the byte, and so must messages where `raised` is true; other failures must fail.
+ * DIR holds *.jinja and cases.jsonl. Each line of that is an object: id, template (a file of DIR)
+ * or source (the template itself), now (ISO time without zone), inputs (the variables, which hold
+ * the special tokens of SPECIALS.json already) and either expected (the text) or error {raised,
+ * message}. Texts must be equal to the byte, and so must messages where `raised` is true; other
+ * failures must fail.
  *
  * --shared adds data/templates of the folder MTR_SHARED, where there is one.
  *

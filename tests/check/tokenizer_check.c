@@ -2,10 +2,17 @@
 /*
  * tokenizer-check: tokenizers against what was recorded of them.
  *
- *   tokenizer-check DIR...                   tokenizer.json, cases.jsonl and streaming.jsonl in
- * each tokenizer-check --gguf FILE REAL.json    texts and ids of a real model tokenizer-check
- * --time DIR|FILE.gguf TEXT...   MiB/s of processor time, one JSON object tokenizer-check
- * --shared                 every folder of MTR_SHARED's data/tokenizers
+ * tokenizer-check DIR...
+ *     tokenizer.json, cases.jsonl and streaming.jsonl in each.
+ *
+ * tokenizer-check --gguf FILE REAL.json
+ *     Texts and ids of a real model.
+ *
+ * tokenizer-check --time DIR|FILE.gguf TEXT...
+ *     MiB a second of processor time, one JSON object.
+ *
+ * tokenizer-check --shared
+ *     Every folder of MTR_SHARED's data/tokenizers.
  *
  * Exit status: 0 all equal, 1 something differs, 2 a file is missing or wrong, 77 nothing to check.
  */

@@ -50,8 +50,10 @@ def installed(build, folder):
                  "metrale.conf"):
         assert name in found, f"{name} is not installed"
     with open(found["metrale-broker.service"], encoding="utf-8") as f:
-        program = re.search(r"^ExecStart=(\S+)", f.read(), re.M)[1]
-    assert os.path.exists(folder + program), f"{program} is not what is installed"
+        text = f.read()
+    for named in (re.search(r"^ExecStart=(\S+)", text, re.M)[1],
+                  re.search(r"^Documentation=file:(\S+)", text, re.M)[1]):
+        assert os.path.exists(folder + named), f"{named} is not what is installed"
     version = subprocess.run([found["metralectl"], "version"], capture_output=True, text=True,
                              timeout=10, check=True)
     assert version.stdout.startswith("metrale ")

@@ -255,8 +255,10 @@ static bool check_silence(const struct session *s, struct mtr_error *err)
     int limit = s->epoch || s->loaded ? s->o->silence_ms : s->o->broker_wait_ms;
     if (silent_ms <= (uint64_t)limit)
         return true;
-    return mtr_fail(err, MTR_TIMEOUT, "the broker at %s has been silent for %llu ms", s->o->address,
-                    (unsigned long long)silent_ms);
+    bool strange = s->o->keys && !s->epoch && !s->loaded;
+    return mtr_fail(err, MTR_TIMEOUT, "the broker at %s has been silent for %llu ms%s",
+                    s->o->address, (unsigned long long)silent_ms,
+                    strange ? " (does it run with that --server-key, and allow this --key?)" : "");
 }
 
 /* The loop turns, so the worker lives; one that hangs in a step says nothing and is started anew.
