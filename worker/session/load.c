@@ -10,6 +10,7 @@
 #include "common/base/hash.h"
 #include "common/circuit/compile.h"
 #include "common/circuit/source.h"
+#include "worker/exec/logprobs.h"
 
 #define MEMORY_PERCENT 90         /* of the device, when the broker does not say */
 #define HEADERS_BYTES  (1u << 30) /* limit of what headers, settings and plan may take */
@@ -26,6 +27,9 @@ static bool check_shape(const Mtr__LoadModel *l, struct mtr_error *err)
         if (shapes[i].value > 1)
             return mtr_fail(err, MTR_UNSUPPORTED, "%s %u: this worker serves one rank only",
                             shapes[i].name, shapes[i].value);
+    if (l->top_logprobs_max > MTR_LOGPROBS_MAX_TOP)
+        return mtr_fail(err, MTR_UNSUPPORTED, "%u log-probabilities a token, at most %u are given",
+                        l->top_logprobs_max, MTR_LOGPROBS_MAX_TOP);
     if (!l->max_slots || !l->max_step_tokens || !l->max_step_outputs)
         return mtr_fail(err, MTR_INVALID,
                         "LoadModel with %u slots, %u tokens and %u outputs a step", l->max_slots,

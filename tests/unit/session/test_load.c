@@ -111,6 +111,9 @@ START_TEST(settings_that_are_not_served)
     load.max_slots = 0;
     ck_refused(MTR_INVALID, "0 slots");
     load.max_slots = 4;
+    load.top_logprobs_max = 1000;
+    ck_refused(MTR_UNSUPPORTED, "1000 log-probabilities");
+    load.top_logprobs_max = 20;
     load.precision = "int1";
     ck_assert(!mtr_load_model(&m, &load, b, &progress, &err));
     load.precision = "";
