@@ -140,7 +140,7 @@ static bool cut_by_pattern(const struct mtr_pretokenizer_step *s, struct mtr_pie
 
 static uint8_t script_of(uint32_t cp)
 {
-    uint8_t script = mtr_unicode_script(cp);
+    uint8_t script = mtr_unicode_old_script(cp);
     if (cp == ' ')
         return SCRIPT_ANY;
     if (cp == 0x30fc || script == mtr_unicode_script_id("Hiragana", 8) ||

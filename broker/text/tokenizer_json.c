@@ -436,15 +436,16 @@ static bool add_around(struct mtr_tokenizer *t, const uint32_t *before, size_t b
     return true;
 }
 
-static bool is_id(const struct mtr_json *v)
+static bool is_id(const struct mtr_tokenizer *t, const struct mtr_json *v)
 {
     return v != NULL && v->kind == MTR_JSON_INT && !v->big && v->integer >= 0 &&
-           v->integer < MTR_TOKENIZER_MAX_TOKENS;
+           v->integer < MTR_TOKENIZER_MAX_TOKENS && mtr_vocab_has(&t->names, (uint32_t)v->integer);
 }
 
 /* The ids of a special token of the template, appended. */
-static bool template_ids(const struct mtr_json *specials, const struct mtr_json *item,
-                         uint32_t *ids, size_t *count, struct mtr_error *err)
+static bool template_ids(const struct mtr_tokenizer *t, const struct mtr_json *specials,
+                         const struct mtr_json *item, uint32_t *ids, size_t *count,
+                         struct mtr_error *err)
 {
     struct mtr_str name = {NULL, 0};
     if (!mtr_json_opt_str(item, "id", &name, err))
@@ -457,8 +458,9 @@ static bool template_ids(const struct mtr_json *specials, const struct mtr_json 
     if (list == NULL || list->kind != MTR_JSON_ARRAY)
         return mtr_fail(err, MTR_INVALID, "special token \"%.*s\" has no ids", MTR_STR_ARG(name));
     for (uint32_t i = 0; i < list->count; i++) {
-        if (!is_id(&list->items[i]) || *count == MTR_TOKENIZER_MAX_AFFIX)
-            return mtr_fail(err, MTR_INVALID, "special token \"%.*s\": bad or too many ids",
+        if (!is_id(t, &list->items[i]) || *count == MTR_TOKENIZER_MAX_AFFIX)
+            return mtr_fail(err, MTR_INVALID,
+                            "special token \"%.*s\": ids that are no tokens, or too many",
                             MTR_STR_ARG(name));
         ids[(*count)++] = (uint32_t)list->items[i].integer;
     }
@@ -478,8 +480,8 @@ static bool read_template(struct mtr_tokenizer *t, const struct mtr_json *v, str
         const struct mtr_json *special = mtr_json_get(&single->items[i], "SpecialToken");
         const struct mtr_json *sequence = mtr_json_get(&single->items[i], "Sequence");
         if (special != NULL) {
-            if (!template_ids(mtr_json_get(v, "special_tokens"), special, ids[side], &counts[side],
-                              err))
+            if (!template_ids(t, mtr_json_get(v, "special_tokens"), special, ids[side],
+                              &counts[side], err))
                 return false;
         } else if (sequence == NULL || side == 1) {
             return mtr_fail(err, MTR_UNSUPPORTED,
@@ -497,9 +499,10 @@ static bool read_template(struct mtr_tokenizer *t, const struct mtr_json *v, str
 static bool read_pair(struct mtr_tokenizer *t, const struct mtr_json *v, struct mtr_error *err)
 {
     const struct mtr_json *cls = mtr_json_get(v, "cls"), *sep = mtr_json_get(v, "sep");
-    if (cls == NULL || cls->kind != MTR_JSON_ARRAY || cls->count != 2 || !is_id(&cls->items[1]) ||
-        sep == NULL || sep->kind != MTR_JSON_ARRAY || sep->count != 2 || !is_id(&sep->items[1]))
-        return mtr_fail(err, MTR_INVALID, "cls, sep: not [text, id]");
+    if (cls == NULL || cls->kind != MTR_JSON_ARRAY || cls->count != 2 ||
+        !is_id(t, &cls->items[1]) || sep == NULL || sep->kind != MTR_JSON_ARRAY ||
+        sep->count != 2 || !is_id(t, &sep->items[1]))
+        return mtr_fail(err, MTR_INVALID, "cls, sep: not [text, id of a token]");
     uint32_t before = (uint32_t)cls->items[1].integer, after = (uint32_t)sep->items[1].integer;
     return add_around(t, &before, 1, &after, 1, err);
 }

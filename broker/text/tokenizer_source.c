@@ -170,9 +170,11 @@ static const struct split *find_split(struct mtr_str name)
     return NULL;
 }
 
-static bool read_merge(struct mtr_tokenizer *t, struct mtr_str merge, uint32_t rank, uint32_t *last,
-                       struct mtr_error *err)
+/* A rule that would make a special token out of text is left out. */
+static bool read_merge(struct mtr_tokenizer *t, const struct mtr_vocab_source *s, uint32_t rank,
+                       uint32_t *last, struct mtr_error *err)
 {
+    struct mtr_str merge = s->merges[rank];
     /* The first byte belongs to the left side even if it is a space. */
     const char *space = merge.len > 1 ? memchr(merge.ptr + 1, ' ', merge.len - 1) : NULL;
     if (space == NULL)
@@ -190,7 +192,8 @@ static bool read_merge(struct mtr_tokenizer *t, struct mtr_str merge, uint32_t r
         return mtr_fail(err, MTR_INVALID,
                         "merges[%u]: the sides of \"%.*s\", or both together, are not tokens", rank,
                         merge.len > 80 ? 80 : (int)merge.len, merge.ptr);
-    mtr_bpe_table_put(&t->model.merges, pair);
+    if (type_of(s, pair.id) != MTR_TOKEN_CONTROL)
+        mtr_bpe_table_put(&t->model.merges, pair);
     *last = pair.id;
     return true;
 }
@@ -202,7 +205,7 @@ static bool read_merges(struct mtr_tokenizer *t, const struct mtr_vocab_source *
     if (!mtr_bpe_table_init(&t->model.merges, s->merge_count))
         return no_memory(err);
     for (uint32_t i = 0; i < s->merge_count; i++)
-        if (!read_merge(t, s->merges[i], i, &last, err))
+        if (!read_merge(t, s, i, &last, err))
             return false;
     return true;
 }

@@ -199,6 +199,13 @@ uint8_t mtr_unicode_script(uint32_t cp)
     return (uint8_t)runs[find_run(runs, count, 8, cp)];
 }
 
+uint8_t mtr_unicode_old_script(uint32_t cp)
+{
+    size_t count;
+    const uint32_t *runs = mtr_unicode_unscripted_runs(&count);
+    return runs[find_run(runs, count, 1, cp)] & 1 ? 0 : mtr_unicode_script(cp);
+}
+
 /* --------------------------------------------------------------------------------------- case */
 
 int mtr_unicode_lower(uint32_t cp, uint32_t out[2])

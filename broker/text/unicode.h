@@ -102,6 +102,9 @@ uint8_t mtr_unicode_script_id(const char *name, size_t len);
 /* By search through the runs: for the rare callers. */
 uint8_t mtr_unicode_script(uint32_t cp);
 
+/* The same for the pre-tokenizer that cuts by script, whose table is older: 0 for what it lacks. */
+uint8_t mtr_unicode_old_script(uint32_t cp);
+
 /* True for characters that are left as they are by every normal form: newer than the measure. */
 bool mtr_unicode_unnormalized(uint32_t cp);
 
@@ -120,6 +123,7 @@ struct mtr_unicode_lower_range {
 const uint32_t *mtr_unicode_category_runs(size_t *count);     /* first << 5 | category */
 const uint32_t *mtr_unicode_script_runs(size_t *count);       /* first << 8 | script */
 const uint32_t *mtr_unicode_unnormalized_runs(size_t *count); /* first << 1 | unknown */
+const uint32_t *mtr_unicode_unscripted_runs(size_t *count);   /* first << 1 | unknown */
 const char *const *mtr_unicode_script_names(size_t *count);
 const struct mtr_unicode_lower_range *mtr_unicode_lower_more(size_t *count);
 

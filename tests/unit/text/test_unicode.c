@@ -64,6 +64,9 @@ START_TEST(names)
     ck_assert_uint_eq(mtr_unicode_script(0x4e2d), mtr_unicode_script_id("han", 3));
     ck_assert_uint_eq(mtr_unicode_script('a'), mtr_unicode_script_id("Latin", 5));
     ck_assert_uint_eq(mtr_unicode_script(0x378), 0);
+    ck_assert_uint_eq(mtr_unicode_old_script('a'), mtr_unicode_script('a'));
+    ck_assert_uint_ne(mtr_unicode_script(0x1fae0), 0);
+    ck_assert_uint_eq(mtr_unicode_old_script(0x1fae0), 0);
     ck_assert_uint_eq(mtr_unicode_script_id("Klingon", 7), 0);
 }
 END_TEST
