@@ -195,17 +195,30 @@ static bool clip_index(int64_t *i, int64_t len)
     return *i >= 0 && *i < len;
 }
 
+/* The byte offset of character i, which may be negative, at a cost that goes with i; the length
+ * when there is none. */
+static uint32_t char_offset(struct mtr_str s, int64_t i)
+{
+    uint32_t cp, at = (uint32_t)s.len;
+    if (i >= 0)
+        return (uint64_t)i < s.len ? mtr_joffset(s, i) : at;
+    for (; i < 0; i++) {
+        if (at == 0)
+            return (uint32_t)s.len;
+        at -= mtr_jdecode_last((struct mtr_str){s.ptr, at}, &cp);
+    }
+    return at;
+}
+
 static enum found str_item(struct mtr_jr *r, const struct mtr_jv *obj, int64_t i,
                            struct mtr_jv *out)
 {
     struct mtr_str s = mtr_jbytes(obj);
-    if (i < 0)
-        i += mtr_jchars(s);
-    if (i < 0 || (uint64_t)i >= s.len)
-        return NOT_FOUND;
-    uint32_t from = mtr_joffset(s, i), cp;
+    uint32_t cp, from = char_offset(s, i);
     if (from >= s.len)
         return NOT_FOUND;
+    if (!mtr_jstep(r, (i < 0 ? s.len - from : from) / 64))
+        return FAILED;
     return mtr_jsub(r, obj, from, mtr_jdecode(s.ptr + from, &cp), out) ? FOUND : FAILED;
 }
 
@@ -330,6 +343,8 @@ static bool slice_str(struct mtr_jr *r, const struct mtr_jv *obj, const struct m
 {
     struct mtr_str s = mtr_jbytes(obj);
     struct mtr_jtext t = {0};
+    if (!mtr_jstep(r, s.len / 64))
+        return false;
     if (g->count <= 0)
         return mtr_jsub(r, obj, 0, 0, out);
     if (g->step == 1) {

@@ -148,10 +148,17 @@ static bool eval_concat(struct mtr_jr *r, const struct mtr_jn *n, struct mtr_jv 
     struct mtr_jtext t = {0};
     for (uint32_t i = 0; i < n->list.count; i++) {
         struct mtr_jv v;
-        if (!mtr_jeval(r, n->list.items[i], &v) || !mtr_jput_str(r, &t, &v))
+        if (!mtr_jeval(r, n->list.items[i], &v))
+            return false;
+        bool resume = i == 0 && v.kind == MTR_JK_STR && v.len;
+        if (!(resume ? mtr_jtext_resume(r, &v, 0, &t) : mtr_jput_str(r, &t, &v)))
             return false;
     }
-    return mtr_jtext_finish(r, &t, 0, out);
+    if (!mtr_jtext_finish(r, &t, 0, out))
+        return false;
+    if (t.len)
+        mtr_jtext_keep(r, &t);
+    return true;
 }
 
 static bool eval_getattr(struct mtr_jr *r, const struct mtr_jn *n, struct mtr_jv *out)

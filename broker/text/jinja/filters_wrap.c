@@ -153,11 +153,20 @@ static bool all_blank(struct mtr_str s)
     return true;
 }
 
+/* The length of a chunk, but no more than one above the width: chunks may be very long. */
+static int64_t length(const struct wrap *w, struct mtr_str chunk)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < chunk.len && n <= w->width; i++)
+        n += (chunk.ptr[i] & 0xc0) != 0x80;
+    return n;
+}
+
 /* How many bytes of a chunk that is longer than a line still go onto this one. */
 static uint32_t broken(const struct wrap *w, struct mtr_str chunk, int64_t room)
 {
     uint32_t end = mtr_joffset(chunk, room);
-    if (!w->break_hyphens || mtr_jchars(chunk) <= room)
+    if (!w->break_hyphens || end == chunk.len)
         return end;
     for (uint32_t at = end; at-- > 1;) {
         if (chunk.ptr[at] != '-')
@@ -188,7 +197,7 @@ static bool fill(struct wrap *w, struct mtr_jtext *t, const struct mtr_jv *sep)
         uint32_t last = at; /* start of the last chunk of the line */
         bool any = false;
         while (chunk < w->count) {
-            int64_t n = mtr_jchars(mtr_str_sub(w->s, at, w->ends[chunk] - at));
+            int64_t n = length(w, mtr_str_sub(w->s, at, w->ends[chunk] - at));
             if (len + n > w->width)
                 break;
             last = at;
@@ -198,11 +207,11 @@ static bool fill(struct wrap *w, struct mtr_jtext *t, const struct mtr_jv *sep)
         }
         if (chunk < w->count) {
             struct mtr_str rest = mtr_str_sub(w->s, at, w->ends[chunk] - at);
-            if (mtr_jchars(rest) > w->width && w->break_long) {
+            if (length(w, rest) > w->width && w->break_long) {
                 last = at;
                 any = true;
                 at = end = at + broken(w, rest, w->width - len);
-            } else if (mtr_jchars(rest) > w->width && !any) {
+            } else if (length(w, rest) > w->width && !any) {
                 last = at;
                 any = true;
                 at = end = w->ends[chunk++];

@@ -144,13 +144,19 @@ static bool triple(struct mtr_jr *r, const struct mtr_jv *self, size_t at, size_
     return true;
 }
 
-static size_t find_last(struct mtr_str s, struct mtr_str what)
+/* Place by place: the cost goes with both lengths. */
+static bool find_last(struct mtr_jr *r, struct mtr_str s, struct mtr_str what, size_t *out)
 {
+    *out = SIZE_MAX;
+    if (!mtr_jstep(r, s.len / 64 * (1 + what.len / 64)))
+        return false;
     for (size_t at = s.len + 1; at-- > 0;) {
-        if (s.len - at >= what.len && (!what.len || memcmp(s.ptr + at, what.ptr, what.len) == 0))
-            return at;
+        if (s.len - at < what.len || (what.len && memcmp(s.ptr + at, what.ptr, what.len) != 0))
+            continue;
+        *out = at;
+        break;
     }
-    return SIZE_MAX;
+    return true;
 }
 
 static bool m_partition(SELF)
@@ -171,7 +177,9 @@ static bool m_rpartition(SELF)
         return false;
     if (!sep.len)
         return mtr_jfail(r, MTR_INVALID, "empty separator");
-    size_t at = find_last(mtr_jbytes(self), sep);
+    size_t at;
+    if (!find_last(r, mtr_jbytes(self), sep, &at))
+        return false;
     return at == SIZE_MAX ? triple(r, self, 0, 0, out) : triple(r, self, at, sep.len, out);
 }
 
@@ -258,7 +266,9 @@ static bool find(struct mtr_jr *r, const struct mtr_jv *self, const struct mtr_j
     if (!mtr_jarg_str(r, "find", &a[0], &what) ||
         !window(r, self, a + 1, &where, &first, &beyond) || !mtr_jstep(r, 1 + where.len / 64))
         return false;
-    size_t at = beyond ? SIZE_MAX : last ? find_last(where, what) : mtr_str_find(where, what, 0);
+    size_t at = beyond || last ? SIZE_MAX : mtr_str_find(where, what, 0);
+    if (last && !beyond && !find_last(r, where, what, &at))
+        return false;
     if (at == SIZE_MAX && must)
         return mtr_jfail(r, MTR_INVALID, "substring not found");
     *out = mtr_jint(at == SIZE_MAX ? -1 : first + mtr_jchars(mtr_str_sub(where, 0, at)));

@@ -178,16 +178,27 @@ static bool numbers(struct mtr_jr *r, char op, const struct mtr_jv *a, const str
 
 /* ---- sequences ---- */
 
+/* a + b. What was joined last keeps its room, so that `l = l + [x]` in a loop appends in place. */
 static bool join_lists(struct mtr_jr *r, const struct mtr_jv *a, const struct mtr_jv *b,
                        struct mtr_jv *out)
 {
+    struct mtr_jlist *tail = &r->list_tail, *l = mtr_jlist_new(r, 0);
     uint32_t count = a->list->count + b->list->count;
-    struct mtr_jlist *l = mtr_jlist_new(r, count);
-    if (!l || !mtr_jstep(r, count / 4))
+    bool grows = tail->items == a->list->items && tail->count == a->list->count && tail->count;
+    if (!l || !mtr_jstep(r, b->list->count / 4))
         return false;
-    memcpy(l->items, a->list->items, a->list->count * sizeof *l->items);
+    l->items = a->list->items;
+    if (!grows || count > r->list_tail_cap) {
+        uint32_t cap = grows ? 2 * count : count;
+        l->items = mtr_jalloc(r, ((size_t)cap + 1) * sizeof *l->items);
+        if (!l->items || !mtr_jstep(r, a->list->count / 4))
+            return false;
+        memcpy(l->items, a->list->items, a->list->count * sizeof *l->items);
+        r->list_tail_cap = cap;
+    }
     memcpy(l->items + a->list->count, b->list->items, b->list->count * sizeof *l->items);
     l->count = count;
+    *tail = *l;
     *out = *a;
     out->flags = 0;
     out->taint = a->taint | b->taint;

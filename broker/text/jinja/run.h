@@ -25,6 +25,9 @@ struct mtr_jact {
     struct mtr_jv slots[];
 };
 
+/* Texts that were joined last: how many may grow in place at a time. */
+#define MTR_JTAILS 4
+
 struct mtr_jr {
     struct mtr_arena *arena;
     struct mtr_error *err;
@@ -34,6 +37,10 @@ struct mtr_jr {
     struct mtr_jv *globals; /* [template->name_count] what each name means outside of all scopes */
     struct mtr_jact *act;
     struct mtr_jtext *out;
+    struct mtr_jtext tails[MTR_JTAILS];
+    struct mtr_jlist list_tail; /* likewise for lists: items, count, and the room */
+    uint32_t list_tail_cap;
+    uint32_t next_tail;
     struct mtr_jv captured; /* what a filter or set block filters */
     uint64_t steps;         /* left */
     size_t memory;          /* left */

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Building strings with their provenance, cutting them, escaping them.
+ * Building strings with their provenance, cutting them, joining them, escaping them.
  *
  * A text under construction holds its bytes and the offsets at which provenance changed; since it
  * can only alternate between two values, the offsets and the first value say everything. A finished
  * text of one provenance is a plain string; of both, it is a struct mtr_jmixed.
+ *
+ * Strings do not change, so that cutting shares bytes. And what was joined last keeps the room
+ * behind it: when a template says `s = s + more` again and again, `more` is written behind s in
+ * place, where no string that is in use can see it. So building a text in a loop costs its length,
+ * not its square.
  */
 #include "broker/text/jinja/run.h"
 
@@ -81,21 +86,32 @@ bool mtr_jtext_char(struct mtr_jr *r, struct mtr_jtext *t, uint32_t cp, uint8_t 
     return mtr_jtext_put(r, t, c, (size_t)mtr_utf8_encode(cp, c), taint);
 }
 
+/* The run that a byte belongs to: how many changes are at or before it. */
+static uint32_t run_of(const struct mtr_jmixed *m, uint32_t offset)
+{
+    uint32_t low = 0, high = m->count;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (m->changes[mid] > offset)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
 bool mtr_jtext_slice(struct mtr_jr *r, struct mtr_jtext *t, const struct mtr_jv *s, uint32_t from,
                      uint32_t len)
 {
     if (!(s->flags & MTR_JF_MIXED))
         return mtr_jtext_put(r, t, s->text + from, len, s->taint);
     const struct mtr_jmixed *m = s->mixed;
-    uint32_t start = 0;
-    uint8_t taint = m->first;
-    for (uint32_t i = 0; i < m->count && start < from + len; i++) {
-        uint32_t a = start > from ? start : from;
-        uint32_t b = m->ends[i] < from + len ? m->ends[i] : from + len;
-        if (b > a && !mtr_jtext_put(r, t, m->text + a, b - a, taint))
+    uint32_t end = from + len;
+    for (uint32_t run = run_of(m, from); from < end; run++) {
+        uint32_t to = run < m->count && m->changes[run] < end ? m->changes[run] : end;
+        if (!mtr_jtext_put(r, t, m->text + from, to - from, m->first ^ (run & 1)))
             return false;
-        start = m->ends[i];
-        taint = !taint;
+        from = to;
     }
     return true;
 }
@@ -111,6 +127,14 @@ bool mtr_jtext_fill(struct mtr_jr *r, struct mtr_jtext *t, const struct mtr_jv *
         return true;
     if ((uint64_t)times > r->limits.output_bytes / s->len)
         return mtr_jfail(r, MTR_TOO_LARGE, "a text of more than %u bytes", r->limits.output_bytes);
+    if (s->len == 1) {
+        if (!turn(r, t, s->taint) || !reserve(r, t, (size_t)times) ||
+            !mtr_jstep(r, (uint64_t)times / 64))
+            return false;
+        memset(t->data + t->len, *s->text, (size_t)times);
+        t->len += (uint32_t)times;
+        return true;
+    }
     for (int64_t i = 0; i < times; i++) {
         if (!mtr_jtext_value(r, t, s))
             return false;
@@ -124,14 +148,11 @@ bool mtr_jtext_finish(struct mtr_jr *r, struct mtr_jtext *t, uint8_t flags, stru
     out->flags = flags;
     if (t->end_count == 0)
         return true;
-    struct mtr_jmixed *m = mtr_jalloc(r, sizeof *m + (t->end_count + 1) * sizeof *m->ends);
+    struct mtr_jmixed *m = mtr_jalloc(r, sizeof *m);
     if (!m)
         return false;
-    m->text = t->data;
-    m->count = t->end_count + 1;
-    m->first = t->first;
-    memcpy(m->ends, t->ends, t->end_count * sizeof *m->ends);
-    m->ends[t->end_count] = t->len;
+    *m = (struct mtr_jmixed){
+        .text = t->data, .changes = t->ends, .count = t->end_count, .first = t->first};
     out->flags |= MTR_JF_MIXED;
     out->mixed = m;
     return true;
@@ -143,23 +164,19 @@ uint8_t mtr_jtaint_at(const struct mtr_jv *s, uint32_t offset)
 {
     if (!(s->flags & MTR_JF_MIXED))
         return s->taint;
-    uint32_t low = 0, high = s->mixed->count - 1; /* the first run that ends behind offset */
-    while (low < high) {
-        uint32_t mid = (low + high) / 2;
-        if (s->mixed->ends[mid] > offset)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return s->mixed->first ^ (low & 1);
+    return s->mixed->first ^ (run_of(s->mixed, offset) & 1);
 }
 
 bool mtr_jsub(struct mtr_jr *r, const struct mtr_jv *s, uint32_t from, uint32_t len,
               struct mtr_jv *out)
 {
     uint8_t markup = s->flags & MTR_JF_MARKUP;
-    if (!(s->flags & MTR_JF_MIXED)) {
-        *out = mtr_jstr((struct mtr_str){s->text + from, len}, s->taint);
+    const struct mtr_jmixed *m = s->flags & MTR_JF_MIXED ? s->mixed : NULL;
+    uint32_t first = m && len ? run_of(m, from) : 0,
+             last = m && len ? run_of(m, from + len - 1) : 0;
+    if (first == last) {
+        uint8_t taint = m ? m->first ^ (first & 1) : s->taint;
+        *out = mtr_jstr((struct mtr_str){mtr_jbytes(s).ptr + from, len}, len ? taint : s->taint);
         out->flags = markup;
         return true;
     }
@@ -167,28 +184,62 @@ bool mtr_jsub(struct mtr_jr *r, const struct mtr_jv *s, uint32_t from, uint32_t 
         *out = *s;
         return true;
     }
-    struct mtr_jtext t = {0};
-    return mtr_jtext_slice(r, &t, s, from, len) && mtr_jtext_finish(r, &t, markup, out);
+    uint32_t *changes = mtr_jalloc(r, (last - first) * sizeof *changes);
+    struct mtr_jmixed *part = mtr_jalloc(r, sizeof *part);
+    if (!changes || !part)
+        return false;
+    for (uint32_t i = first; i < last; i++)
+        changes[i - first] = m->changes[i] - from;
+    *part = (struct mtr_jmixed){.text = m->text + from,
+                                .changes = changes,
+                                .count = last - first,
+                                .first = m->first ^ (first & 1)};
+    *out = mtr_jstr((struct mtr_str){NULL, len}, 0);
+    out->flags = MTR_JF_MIXED | markup;
+    out->mixed = part;
+    return true;
+}
+
+bool mtr_jtext_resume(struct mtr_jr *r, const struct mtr_jv *a, size_t more, struct mtr_jtext *t)
+{
+    const char *bytes = mtr_jbytes(a).ptr;
+    for (unsigned i = 0; i < MTR_JTAILS; i++) {
+        if (r->tails[i].data == bytes && r->tails[i].len == a->len) {
+            *t = r->tails[i];
+            r->tails[i] = (struct mtr_jtext){0};
+            return true;
+        }
+    }
+    size_t len = a->len + more;
+    *t = (struct mtr_jtext){0};
+    if (len <= r->limits.output_bytes) {
+        t->data = mtr_jalloc(r, len);
+        if (!t->data)
+            return false;
+        t->cap = (uint32_t)len;
+    }
+    return mtr_jtext_value(r, t, a);
+}
+
+void mtr_jtext_keep(struct mtr_jr *r, const struct mtr_jtext *t)
+{
+    r->tails[r->next_tail++ % MTR_JTAILS] = *t;
 }
 
 bool mtr_jconcat(struct mtr_jr *r, const struct mtr_jv *a, const struct mtr_jv *b,
                  struct mtr_jv *out)
 {
-    struct mtr_jtext t = {0};
+    struct mtr_jtext t;
     if (a->len == 0 || b->len == 0) {
         *out = a->len == 0 ? *b : *a;
         out->flags &= (uint8_t)~MTR_JF_MARKUP;
         return true;
     }
-    size_t len = (size_t)a->len + b->len;
-    if (len <= r->limits.output_bytes) {
-        t.data = mtr_jalloc(r, len);
-        if (!t.data)
-            return false;
-        t.cap = (uint32_t)len;
-    }
-    return mtr_jtext_value(r, &t, a) && mtr_jtext_value(r, &t, b) &&
-           mtr_jtext_finish(r, &t, 0, out);
+    if (!mtr_jtext_resume(r, a, b->len, &t) || !mtr_jtext_value(r, &t, b) ||
+        !mtr_jtext_finish(r, &t, 0, out))
+        return false;
+    mtr_jtext_keep(r, &t);
+    return true;
 }
 
 /* ---- markup ---- */
@@ -270,231 +321,4 @@ uint32_t mtr_jdecode_last(struct mtr_str s, uint32_t *cp)
         at--;
     mtr_jdecode(s.ptr + at, cp);
     return (uint32_t)(s.len - at);
-}
-
-/* ---- str.strip, replace, split, splitlines ---- */
-
-static bool in_chars(uint32_t cp, const struct mtr_str *chars)
-{
-    if (!chars)
-        return mtr_jspace(cp);
-    for (size_t i = 0; i < chars->len;) {
-        uint32_t c;
-        i += mtr_jdecode(chars->ptr + i, &c);
-        if (c == cp)
-            return true;
-    }
-    return false;
-}
-
-bool mtr_jstrip(struct mtr_jr *r, const struct mtr_jv *string, const struct mtr_jv *chars,
-                int sides, struct mtr_jv *out)
-{
-    struct mtr_str s = mtr_jbytes(string), set = {0};
-    uint32_t from = 0, to = string->len, cp;
-    if (chars)
-        set = mtr_jbytes(chars);
-    const struct mtr_str *which = chars ? &set : NULL;
-    while (sides & 1 && from < to) {
-        uint32_t n = mtr_jdecode(s.ptr + from, &cp);
-        if (!in_chars(cp, which))
-            break;
-        from += n;
-    }
-    while (sides & 2 && to > from) {
-        uint32_t n = mtr_jdecode_last((struct mtr_str){s.ptr + from, to - from}, &cp);
-        if (!in_chars(cp, which))
-            break;
-        to -= n;
-    }
-    return mtr_jsub(r, string, from, to - from, out);
-}
-
-bool mtr_jreplace(struct mtr_jr *r, const struct mtr_jv *string, struct mtr_str old,
-                  const struct mtr_jv *new, int64_t count, struct mtr_jv *out)
-{
-    struct mtr_str s = mtr_jbytes(string);
-    struct mtr_jtext t = {0};
-    uint8_t markup = string->flags & MTR_JF_MARKUP;
-    size_t from = 0;
-    if (!mtr_jstep(r, 1 + s.len / 64))
-        return false;
-    for (size_t at = 0; count != 0; count--) {
-        size_t hit = mtr_str_find(s, old, at);
-        if (hit == SIZE_MAX)
-            break;
-        if (!mtr_jtext_slice(r, &t, string, (uint32_t)from, (uint32_t)(hit - from)) ||
-            !mtr_jtext_value(r, &t, new))
-            return false;
-        from = at = hit + old.len;
-        if (old.len)
-            continue;
-        if (at >= s.len) /* between all characters, and at the end */
-            break;
-        uint32_t cp;
-        at += mtr_jdecode(s.ptr + at, &cp);
-    }
-    return mtr_jtext_slice(r, &t, string, (uint32_t)from, (uint32_t)(s.len - from)) &&
-           mtr_jtext_finish(r, &t, markup, out);
-}
-
-/* Appends string[from : to] to a list. */
-static bool push_part(struct mtr_jr *r, const struct mtr_jv *string, size_t from, size_t to,
-                      struct mtr_jlist *l, uint32_t *cap)
-{
-    struct mtr_jv part;
-    return mtr_jsub(r, string, (uint32_t)from, (uint32_t)(to - from), &part) &&
-           mtr_jlist_push(r, l, cap, part);
-}
-
-bool mtr_jsplitlines(struct mtr_jr *r, const struct mtr_jv *string, bool keep, struct mtr_jv *out)
-{
-    struct mtr_str s = mtr_jbytes(string);
-    struct mtr_jlist *l = mtr_jlist_new(r, 0);
-    uint32_t cap = 0;
-    size_t from = 0;
-    if (!l || !mtr_jstep(r, 1 + s.len / 64))
-        return false;
-    for (size_t i = 0; i < s.len;) {
-        uint32_t cp;
-        size_t end = i + mtr_jdecode(s.ptr + i, &cp);
-        if (!mtr_jline_break(cp)) {
-            i = end;
-            continue;
-        }
-        if (cp == '\r' && end < s.len && s.ptr[end] == '\n')
-            end++;
-        if (!push_part(r, string, from, keep ? end : i, l, &cap))
-            return false;
-        from = i = end;
-    }
-    if (from < s.len && !push_part(r, string, from, s.len, l, &cap))
-        return false;
-    *out = mtr_jlist_value(l);
-    return true;
-}
-
-static void reverse(struct mtr_jlist *l)
-{
-    for (uint32_t i = 0, k = l->count; i + 1 < k; i++) {
-        struct mtr_jv v = l->items[i];
-        l->items[i] = l->items[--k];
-        l->items[k] = v;
-    }
-}
-
-static bool split_space(struct mtr_jr *r, const struct mtr_jv *string, int64_t max,
-                        struct mtr_jlist *l)
-{
-    struct mtr_str s = mtr_jbytes(string);
-    uint32_t cap = 0, cp;
-    size_t i = 0;
-    for (;;) {
-        while (i < s.len) {
-            uint32_t n = mtr_jdecode(s.ptr + i, &cp);
-            if (!mtr_jspace(cp))
-                break;
-            i += n;
-        }
-        if (i >= s.len)
-            return true;
-        size_t from = i, to = s.len;
-        if (max-- == 0)
-            return push_part(r, string, from, to, l, &cap);
-        while (i < s.len) {
-            uint32_t n = mtr_jdecode(s.ptr + i, &cp);
-            if (mtr_jspace(cp))
-                break;
-            i += n;
-        }
-        if (!push_part(r, string, from, i, l, &cap))
-            return false;
-    }
-}
-
-static bool rsplit_space(struct mtr_jr *r, const struct mtr_jv *string, int64_t max,
-                         struct mtr_jlist *l)
-{
-    struct mtr_str s = mtr_jbytes(string);
-    uint32_t cap = 0, cp;
-    size_t i = s.len;
-    for (;;) {
-        while (i > 0) {
-            uint32_t n = mtr_jdecode_last((struct mtr_str){s.ptr, i}, &cp);
-            if (!mtr_jspace(cp))
-                break;
-            i -= n;
-        }
-        if (i == 0)
-            break;
-        size_t to = i;
-        if (max-- == 0) {
-            if (!push_part(r, string, 0, to, l, &cap))
-                return false;
-            break;
-        }
-        while (i > 0) {
-            uint32_t n = mtr_jdecode_last((struct mtr_str){s.ptr, i}, &cp);
-            if (mtr_jspace(cp))
-                break;
-            i -= n;
-        }
-        if (!push_part(r, string, i, to, l, &cap))
-            return false;
-    }
-    reverse(l);
-    return true;
-}
-
-static bool split_by(struct mtr_jr *r, const struct mtr_jv *string, struct mtr_str sep, int64_t max,
-                     struct mtr_jlist *l)
-{
-    struct mtr_str s = mtr_jbytes(string);
-    uint32_t cap = 0;
-    size_t from = 0;
-    for (; max != 0; max--) {
-        size_t hit = mtr_str_find(s, sep, from);
-        if (hit == SIZE_MAX)
-            break;
-        if (!push_part(r, string, from, hit, l, &cap))
-            return false;
-        from = hit + sep.len;
-    }
-    return push_part(r, string, from, s.len, l, &cap);
-}
-
-static bool rsplit_by(struct mtr_jr *r, const struct mtr_jv *string, struct mtr_str sep,
-                      int64_t max, struct mtr_jlist *l)
-{
-    struct mtr_str s = mtr_jbytes(string);
-    uint32_t cap = 0;
-    size_t to = s.len;
-    for (size_t at = s.len; max != 0 && at >= sep.len;) {
-        if (memcmp(s.ptr + at - sep.len, sep.ptr, sep.len) != 0) {
-            at--;
-            continue;
-        }
-        if (!push_part(r, string, at, to, l, &cap))
-            return false;
-        to = at = at - sep.len;
-        max--;
-    }
-    if (!push_part(r, string, 0, to, l, &cap))
-        return false;
-    reverse(l);
-    return true;
-}
-
-bool mtr_jsplit(struct mtr_jr *r, const struct mtr_jv *string, const struct mtr_str *sep,
-                int64_t max, bool right, struct mtr_jv *out)
-{
-    struct mtr_jlist *l = mtr_jlist_new(r, 0);
-    if (!l || !mtr_jstep(r, 1 + string->len / 64))
-        return false;
-    *out = mtr_jlist_value(l);
-    if (!sep)
-        return right ? rsplit_space(r, string, max, l) : split_space(r, string, max, l);
-    if (sep->len == 0)
-        return mtr_jfail(r, MTR_INVALID, "empty separator");
-    return right ? rsplit_by(r, string, *sep, max, l) : split_by(r, string, *sep, max, l);
 }

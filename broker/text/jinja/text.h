@@ -36,6 +36,11 @@ bool mtr_jtext_escape(struct mtr_jr *r, struct mtr_jtext *t, const struct mtr_jv
 /* The string. flags: 0 or MTR_JF_MARKUP. */
 bool mtr_jtext_finish(struct mtr_jr *r, struct mtr_jtext *t, uint8_t flags, struct mtr_jv *out);
 
+/* A text that begins with a, with room for `more` bytes behind it: in place where a was joined
+ * lately and nothing stands behind it yet. keep: a finished text may be gone on with like that. */
+bool mtr_jtext_resume(struct mtr_jr *r, const struct mtr_jv *a, size_t more, struct mtr_jtext *t);
+void mtr_jtext_keep(struct mtr_jr *r, const struct mtr_jtext *t);
+
 /* Provenance of the byte at an offset of a string. */
 uint8_t mtr_jtaint_at(const struct mtr_jv *string, uint32_t offset);
 

@@ -125,12 +125,16 @@ struct mtr_jdict *mtr_jdict_new(struct mtr_jr *r, uint32_t count)
     return d;
 }
 
-static void index_add(struct mtr_jdict *d, uint64_t h, uint32_t position)
+/* Keys that hash alike on purpose cost steps, and so can't take long. */
+static bool index_add(struct mtr_jr *r, struct mtr_jdict *d, uint64_t h, uint32_t position)
 {
     uint32_t at = (uint32_t)h & (d->index_size - 1);
-    while (d->index[at])
-        at = (at + 1) & (d->index_size - 1);
+    for (; d->index[at]; at = (at + 1) & (d->index_size - 1)) {
+        if (!mtr_jstep(r, 1))
+            return false;
+    }
     d->index[at] = position + 1;
+    return true;
 }
 
 /* Makes or renews the index so that it is at most half full. */
@@ -146,9 +150,8 @@ static bool index_grow(struct mtr_jr *r, struct mtr_jdict *d)
     d->index_size = size;
     for (uint32_t i = 0; i < d->count; i++) {
         uint64_t h;
-        if (!hash_value(r, &d->keys[i], &h))
+        if (!hash_value(r, &d->keys[i], &h) || !index_add(r, d, h, i))
             return false;
-        index_add(d, h, i);
     }
     return true;
 }
@@ -181,7 +184,7 @@ static bool find_hashed(struct mtr_jr *r, const struct mtr_jdict *d, const struc
     for (uint32_t at = (uint32_t)h & (d->index_size - 1); d->index[at];
          at = (at + 1) & (d->index_size - 1)) {
         uint32_t i = d->index[at] - 1;
-        if (!keys_equal(r, &d->keys[i], key, &eq))
+        if (!mtr_jstep(r, 1) || !keys_equal(r, &d->keys[i], key, &eq))
             return false;
         if (eq) {
             *position = i;
@@ -244,9 +247,7 @@ bool mtr_jdict_put(struct mtr_jr *r, struct mtr_jdict *d, struct mtr_jv key, str
     d->values[d->count++] = value;
     if (d->count > MTR_JDICT_SMALL && 2 * d->count > d->index_size)
         return index_grow(r, d);
-    if (d->index)
-        index_add(d, h, d->count - 1);
-    return true;
+    return !d->index || index_add(r, d, h, d->count - 1);
 }
 
 bool mtr_jdict_value(struct mtr_jr *r, struct mtr_jdict *d, uint32_t i, struct mtr_jv *out)

@@ -92,12 +92,12 @@ struct mtr_jv {
     };
 };
 
-/* Provenance changes at each of ends[0..count-1); ends[count - 1] is the length. */
+/* Provenance changes at each of changes[0..count); the array may be shared with longer strings. */
 struct mtr_jmixed {
     const char *text;
-    uint32_t count; /* >= 2 */
+    const uint32_t *changes;
+    uint32_t count; /* >= 1 */
     uint8_t first;  /* taint of the first run; it alternates from there */
-    uint32_t ends[];
 };
 
 struct mtr_jlist {
