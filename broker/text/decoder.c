@@ -78,7 +78,7 @@ bool mtr_lossy(struct mtr_str bytes, struct mtr_buf *out)
         at = n == -2 ? bytes.len : at + bad;
         done = at;
     }
-    return mtr_buf_append(out, bytes.ptr + done, bytes.len - done);
+    return mtr_buf_str(out, mtr_str_sub(bytes, done, bytes.len)); /* bytes may be NULL, 0 */
 }
 
 /* ------------------------------------------------------------------------------------- reading */
