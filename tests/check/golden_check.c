@@ -118,8 +118,10 @@ int main(int argc, char **argv)
         struct mtr_error err = {0};
         if (model ? check_real(model, argv[i], &o, &err) : check_folder(argv[i], &o, &err))
             continue;
+        if (err.code && !model)
+            mtr_error_prefix(&err, "%s", argv[i]);
         if (err.code)
-            fprintf(stderr, "golden-check: %s: %s\n", argv[i], err.message);
+            fprintf(stderr, "golden-check: %s\n", err.message);
         status = err.code ? 2 : status ? status : 1;
     }
     return status;

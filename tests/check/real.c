@@ -176,8 +176,6 @@ static bool run_case(struct real *r, const struct mtr_json *json, struct mtr_err
     bool excused, f32 = strcmp(r->o->engine.cache, "f32") == 0;
     if (!read_case(json, &c, err))
         return false;
-    if (r->o->only && !mtr_str_is(c.name, r->o->only))
-        return true;
     uint32_t *tokens = calloc(c.ids->count, sizeof *tokens);
     for (uint32_t i = 0; tokens && i < c.ids->count; i++)
         tokens[i] = item(c.ids, i);
@@ -208,11 +206,21 @@ static void longest_case(const struct mtr_json *cases, uint32_t *longest)
     }
 }
 
+static bool is_wanted(const struct real *r, const struct mtr_json *json)
+{
+    const struct mtr_json *name = mtr_json_get(json, "name");
+    return !r->o->only ||
+           (name && name->kind == MTR_JSON_STRING && mtr_str_is(name->text, r->o->only));
+}
+
 static bool run_cases(struct real *r, const struct mtr_json *cases, struct mtr_error *err)
 {
-    uint32_t failed = 0, errors = 0;
+    uint32_t ran = 0, failed = 0, errors = 0;
     for (uint32_t i = 0; i < cases->count; i++) {
         struct mtr_error why = {0};
+        if (!is_wanted(r, &cases->items[i]))
+            continue;
+        ran++;
         bool ok = run_case(r, &cases->items[i], &why);
         if (!ok && why.code) {
             fprintf(stderr, "%s\n", why.message);
@@ -220,7 +228,10 @@ static bool run_cases(struct real *r, const struct mtr_json *cases, struct mtr_e
         }
         failed += !ok;
     }
-    printf("%u of %u cases right\n", cases->count - failed, cases->count);
+    if (ran == 0)
+        return mtr_fail(err, MTR_NOT_FOUND, "no case to run%s%s", r->o->only ? " is called " : "",
+                        r->o->only ? r->o->only : "");
+    printf("%u of %u cases right\n", ran - failed, ran);
     return failed == 0 ||
            (errors && mtr_fail(err, MTR_INVALID, "%u cases could not be run", errors));
 }
