@@ -48,6 +48,17 @@
 
 #include "common/numeric/format.h"
 
+/* One compiled form of a point. All forms of a point give a row the same bits: they differ in how
+ * much of the output one block of the grid covers. */
+struct mtr_point_shape {
+    const char *function;  /* the point's name, with "_r<rows>" behind where there are several */
+    uint32_t rows, cols;   /* that one block covers; 0: the launcher takes 1 row, all columns */
+    uint32_t threads;      /* of a block; the host class has no use for it */
+    uint32_t shared_bytes; /* dynamic shared memory of a block */
+};
+
+#define MTR_POINT_SHAPES 8
+
 struct mtr_point {
     const char *function;
     enum mtr_format weight;      /* weight policy, or MTR_FORMAT_COUNT when the family has none */
@@ -55,9 +66,8 @@ struct mtr_point {
     uint32_t min_rows, max_rows; /* that one launch covers; 0: no bound */
     const char *numerics;        /* how it sums, in words that the plan's digest includes */
     bool by_default;             /* false: only when a named policy asks for it */
-    /* What one block of the grid covers of the output; 0: the launcher takes 1 row, all columns.
-     * Row-wise families use tile_rows only. */
-    uint32_t tile_cols, tile_rows;
+    uint32_t shape_count;
+    struct mtr_point_shape shapes[MTR_POINT_SHAPES]; /* by rows, the smallest first */
     /* What its working memory has room for; 0: any. */
     uint32_t max_k; /* columns of a matrix */
     uint32_t max_head_dim;

@@ -11,18 +11,33 @@
  * folded into the running result (kernels/host/attention.c has the formulas), so that a kernel may
  * also compute stretches side by side.
  *
- * Grid: (kv heads, row tiles): block y takes rows [y * t, (y + 1) * t), t = ceil(tokens / grid_y).
- * On the host, t = MTR_ATTENTION_TILE_ROWS in a step with prefill, 1 where every lane has one row.
+ * Grid of a point with one shape (host): (kv heads, row tiles): block y takes rows [y * t, (y + 1)
+ * * t), t = ceil(tokens / grid_y); t = MTR_ATTENTION_TILE_ROWS in a step with prefill, 1 where
+ * every lane has one row.
+ *
+ * A point with two shapes (device) divides a step between them, with the same bits:
+ *   rows = 1   lanes of one row: grid (kv heads, lanes, z). Block z takes stretches z, z + grid_z,
+ *              ... and leaves each in scratch; the last block of a row and kv head to finish folds
+ *              them in order. Where grid_z is 1, scratch is not needed.
+ *   rows = m   lanes of several rows: grid (kv heads, row tiles of m / query heads of one kv head).
  */
 #ifndef MTR_ARGS_ATTENTION_H
 #define MTR_ARGS_ATTENTION_H
 
 #include "kernels/args/step.h"
 
-#define MTR_ATTENTION_STRETCH   64 /* tokens; the fixed length */
-#define MTR_ATTENTION_TILE_ROWS 16
-#define MTR_ATTENTION_MAX_DIM   512 /* that a host kernel's scratch has room for */
-#define MTR_ATTENTION_MAX_GROUP 256 /* query heads of one kv head, likewise */
+#define MTR_ATTENTION_STRETCH        64  /* tokens; the fixed length on the host */
+#define MTR_ATTENTION_DEVICE_STRETCH 256 /* and on devices */
+#define MTR_ATTENTION_TILE_ROWS      16
+#define MTR_ATTENTION_MAX_DIM        512 /* that a host kernel's scratch has room for */
+#define MTR_ATTENTION_MAX_GROUP      256 /* query heads of one kv head, likewise */
+
+/*
+ * Scratch of a step's single rows: first a counter for each lane and kv head, u32, zero between
+ * launches; from MTR_ATTENTION_COUNTERS bytes on, for each lane, head and stretch, head_dim sums,
+ * then maximum and weight, f32: [lanes, heads, stretches, head_dim + 2].
+ */
+#define MTR_ATTENTION_COUNTERS 262144
 
 struct mtr_attention_args {
     const struct mtr_step_view *step;
@@ -31,7 +46,8 @@ struct mtr_attention_args {
     const void *v_cache;
     const float *sinks; /* [heads] or NULL */
     void *out;          /* [tokens, heads, head_dim] activations */
-    void *scratch;      /* partial results of stretches, or NULL where the point needs none */
+    void *scratch;      /* see above; NULL where z is 1 */
+    uint32_t stretches; /* of a lane that scratch has room for */
     uint32_t group;
     uint32_t heads, kv_heads, head_dim;
     uint32_t block_tokens; /* a multiple of 16 */

@@ -29,7 +29,7 @@ struct mtr_linear_part {
     const void *scale;        /* of that format, or NULL */
     const void *global_scale; /* or NULL */
     const void *bias;         /* [n] f32, or NULL */
-    void *y;                  /* [rows, n] */
+    void *y;                  /* [rows, n] activations, or f32 */
     uint32_t n;
     uint32_t y_stride; /* elements between rows of y */
 };
@@ -45,6 +45,7 @@ struct mtr_linear_args {
     uint32_t epilogue;   /* enum mtr_epilogue */
     uint32_t activation; /* enum mtr_activation, for GLU */
     float multiplier;    /* of the product, 1 for none */
+    uint32_t y_f32;      /* y is f32 and not in the activations' format: logits */
 };
 
 #endif

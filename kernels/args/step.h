@@ -21,7 +21,8 @@ struct mtr_step_view {
     uint32_t lanes;
     uint32_t outputs;
     uint32_t max_context;       /* longest lane, end position: bounds history loops */
-    const int32_t *token_ids;   /* [tokens] */
+    const int32_t *token_ids;   /* [tokens]; -1 - slot: the last token sampled in that slot */
+    const int32_t *last_tokens; /* [slots] sampled on the device; NULL where none ever is */
     const int32_t *positions;   /* [tokens] absolute */
     const int32_t *token_lanes; /* [tokens] which lane a row belongs to */
     const int32_t *lane_slots;  /* [lanes] */

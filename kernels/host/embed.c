@@ -37,8 +37,10 @@ MTR_INLINE void embed(enum mtr_format f, const struct mtr_embed_args *args,
 {
     size_t stride = row_bytes(f, args->cols);
     for (uint32_t r = block->x; r < args->step->tokens; r += block->grid_x) {
-        const uint8_t *row = args->table;
-        row += (size_t)args->step->token_ids[r] * stride;
+        int32_t token = args->step->token_ids[r];
+        if (token < 0)
+            token = args->step->last_tokens[-1 - token];
+        const uint8_t *row = (const uint8_t *)args->table + (size_t)token * stride;
         embed_row(f, row, args->cols, args->multiplier, (float *)args->y + (size_t)r * args->cols);
     }
 }

@@ -60,6 +60,20 @@ class Hardware:
             fail(where, f"kernels/args has no constant MTR_{value}")
         return defines.get(value, value)
 
+    def shapes(self, point, where):
+        """The compiled forms of a point: [suffix of the function, rows, cols, threads, shared]."""
+        keys = ("rows", "cols", "threads", "shared_bytes")
+        if "shapes" not in point:
+            return [["", *(self.number(take(point, k, where, 0), where)
+                           for k in ("tile_rows", "tile_cols", "threads", "shared_bytes"))]]
+        shapes = [dict(s) for s in take(point, "shapes", where)]
+        numbers = [[self.number(take(s, k, where, 0), where) for k in keys] for s in shapes]
+        for shape in shapes:
+            nothing_left(shape, where)
+        if not 1 < len(shapes) <= 8 or [n[0] for n in numbers] != sorted({n[0] for n in numbers}):
+            fail(where, "shapes are 2 to 8, each with more rows than the one before")
+        return [[f"_r{n[0]}", *n] for n in numbers]
+
     def points(self, family):
         items = []
         for point in family["point"]:
@@ -70,16 +84,21 @@ class Hardware:
             caches = take(point, "caches", where, [None])
             numerics = take(point, "numerics", where)
             rows = take(point, "min_rows", where, 0), take(point, "max_rows", where, 0)
-            tiles = [self.number(take(point, k, where, 0), where)
-                     for k in ("tile_cols", "tile_rows", "max_k", "max_head_dim", "max_group")]
+            shapes = self.shapes(point, where)
+            bounds = [self.number(take(point, k, where, 0), where)
+                      for k in ("max_k", "max_head_dim", "max_group")]
             default = take(point, "default", where, True)
+            repack = take(point, "repack", where, None), take(point, "repack_rows", where, 0)
             nothing_left(point, where)
             for weight in weights:
                 for cache in caches:
                     function = "_".join(p for p in (base, weight, cache) if p)
                     formats = self.format(weight, where), self.format(cache, where)
+                    compiled = [row(quote(function + suffix), *numbers)
+                                for suffix, *numbers in shapes]
                     items.append(row(quote(function), *formats, *rows, quote(numerics), default,
-                                     *tiles))
+                                     len(shapes), row(*compiled), *bounds, quote(repack[0]),
+                                     repack[1]))
         return items
 
     def family(self, family):

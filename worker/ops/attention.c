@@ -1,11 +1,57 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Attention over the paged cache. Grid: (kv heads, row tiles); in a step where every lane has one
- * row tiles are single rows, since rows of different sequences share no history.
+ * Attention over the paged cache: kernels/args/attention.h has the grids. In a step where every
+ * lane has one row the host's tiles are single rows, since rows of different sequences share no
+ * history.
  */
 #include "kernels/args/attention.h"
 
 #include "worker/ops/launcher.h"
+
+#define BLOCKS_PER_PROCESSOR 4  /* of the split history: enough to fill a device */
+#define MAX_SPLIT            64 /* blocks that share one row */
+
+/* Whether the point splits single rows from the others. */
+static bool has_single_rows(const struct mtr_point *p)
+{
+    return p->shape_count == 2 && p->shapes[0].rows == 1;
+}
+
+static uint32_t stretches_of(const struct mtr_plan *plan)
+{
+    return mtr_op_tiles(plan->limits.max_sequence_tokens, MTR_ATTENTION_DEVICE_STRETCH);
+}
+
+uint64_t mtr_op_attention_scratch(const struct mtr_plan *plan, const struct mtr_launch *l)
+{
+    if (!has_single_rows(l->point))
+        return 0;
+    uint64_t numbers = mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) + 2;
+    numbers *= mtr_launch_u32(l, MTR_P_HEADS, 0);
+    return MTR_ATTENTION_COUNTERS +
+           numbers * plan->limits.max_lanes * stretches_of(plan) * sizeof(float);
+}
+
+/* How many blocks share a row's history: by what the device holds, since a captured graph serves
+ * any length. */
+static uint32_t split_of(const struct mtr_op_context *c, uint32_t kv_heads, uint32_t lanes)
+{
+    uint32_t most = stretches_of(c->plan), rows = kv_heads * lanes;
+    uint32_t z = mtr_op_tiles(c->processors * BLOCKS_PER_PROCESSOR, rows);
+    z = z < MAX_SPLIT ? z : MAX_SPLIT;
+    return z < most ? z : most;
+}
+
+static bool launch_apart(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         const struct mtr_attention_args *a, struct mtr_error *err)
+{
+    uint32_t lanes = c->rows[MTR_ROWS_LANES], tokens = c->rows[MTR_ROWS_TOKENS];
+    uint32_t rows = op->launch->point->shapes[1].rows / (a->heads / a->kv_heads);
+    const uint32_t single[3] = {a->kv_heads, lanes, split_of(c, a->kv_heads, lanes)};
+    const uint32_t tiles[3] = {a->kv_heads, mtr_op_tiles(tokens, rows ? rows : 1), 1};
+    return mtr_op_launch_shape(c, op, 0, single, a, sizeof *a, err) &&
+           (tokens == lanes || mtr_op_launch_shape(c, op, 1, tiles, a, sizeof *a, err));
+}
 
 bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                       struct mtr_error *err)
@@ -19,6 +65,8 @@ bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_
         .v_cache = c->caches[l->cache].v,
         .sinks = mtr_op_weight(c, l, 0),
         .out = mtr_op_out(c, l, 0),
+        .scratch = c->scratch,
+        .stretches = stretches_of(c->plan),
         .group = cache->group,
         .heads = mtr_launch_u32(l, MTR_P_HEADS, 0),
         .kv_heads = mtr_launch_u32(l, MTR_P_KV_HEADS, 0),
@@ -28,7 +76,10 @@ bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_
         .scale = (float)mtr_launch_real(l, MTR_P_ATTN_SCALE, 1),
         .softcap = (float)mtr_launch_real(l, MTR_P_SOFTCAP, 0),
     };
+    if (has_single_rows(l->point))
+        return launch_apart(c, op, &args, err);
     bool decode = c->rows[MTR_ROWS_TOKENS] == c->rows[MTR_ROWS_LANES];
-    uint32_t tiles = decode ? c->rows[MTR_ROWS_TOKENS] : mtr_op_row_tiles(c, op);
-    return mtr_op_launch(c, op, args.kv_heads, tiles, &args, sizeof args, err);
+    uint32_t tile = decode || !l->point->shapes[0].rows ? 1 : l->point->shapes[0].rows;
+    const uint32_t grid[3] = {args.kv_heads, mtr_op_tiles(c->rows[MTR_ROWS_TOKENS], tile), 1};
+    return mtr_op_launch_shape(c, op, 0, grid, &args, sizeof args, err);
 }

@@ -22,5 +22,5 @@ bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolve
         .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
         .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
     };
-    return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
+    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
 }

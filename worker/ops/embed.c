@@ -15,5 +15,5 @@ bool mtr_op_embed(const struct mtr_op_context *c, const struct mtr_resolved_op *
         .cols = mtr_op_cols(c, l->out[0]),
         .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
     };
-    return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
+    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
 }

@@ -29,6 +29,7 @@ bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolve
                         struct mtr_error *err);
 bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                       struct mtr_error *err);
+uint64_t mtr_op_attention_scratch(const struct mtr_plan *plan, const struct mtr_launch *launch);
 bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err);
 
@@ -58,12 +59,17 @@ static inline uint32_t mtr_op_cols(const struct mtr_op_context *c, uint16_t buff
     return c->plan->buffers[buffer].cols;
 }
 
-/* Launches with a grid of x by y blocks. */
-bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_resolved_op *op, uint32_t x,
-                   uint32_t y, const void *args, size_t args_bytes, struct mtr_error *err);
+/* The index of the shape for so many rows: the smallest that covers them, or the largest. */
+uint32_t mtr_op_shape_for(const struct mtr_resolved_op *op, uint32_t rows);
 
-/* Blocks that cover the launch's rows, tile_rows each. */
-uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op);
+/* Launches shape `shape` with a grid of x by y by z blocks. */
+bool mtr_op_launch_shape(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         uint32_t shape, const uint32_t grid[3], const void *args,
+                         size_t args_bytes, struct mtr_error *err);
+
+/* Launches a row-wise kernel: blocks that cover the launch's rows. */
+bool mtr_op_launch_rows(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                        const void *args, size_t args_bytes, struct mtr_error *err);
 
 static inline uint32_t mtr_op_tiles(uint32_t count, uint32_t tile)
 {

@@ -44,12 +44,15 @@ bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op 
         .epilogue = mtr_launch_u32(l, MTR_P_EPILOGUE, MTR_EPILOGUE_NONE),
         .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
         .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
+        .y_f32 = c->plan->buffers[l->out[0]].format == MTR_F32,
     };
-    uint32_t tile = l->point->tile_cols, tiles = 0;
+    uint32_t rows = c->rows[l->rows], shape = mtr_op_shape_for(op, rows), tiles = 0;
+    const struct mtr_point_shape *s = &l->point->shapes[shape];
     for (uint32_t i = 0; i < args.parts; i++) {
         args.part[i] = part_of(c, l, i);
         if (i == 0 || args.epilogue != MTR_EPILOGUE_GLU)
-            tiles += mtr_op_tiles(args.part[i].n, tile);
+            tiles += mtr_op_tiles(args.part[i].n, s->cols);
     }
-    return mtr_op_launch(c, op, tiles, mtr_op_row_tiles(c, op), &args, sizeof args, err);
+    const uint32_t grid[3] = {tiles, mtr_op_tiles(rows, s->rows), 1};
+    return mtr_op_launch_shape(c, op, shape, grid, &args, sizeof args, err);
 }

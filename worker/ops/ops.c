@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define BLOCK_THREADS 256 /* of a CUDA block; the host class has no use for it */
-
 static const struct mtr_op_shape shapes[] = {
     {"embed", "embed", mtr_op_embed, 0, 1, 1, .params = {MTR_P_COUNT}},
     {"rms_norm", "rms_norm", mtr_op_rms_norm, 1, 1, 1, .params = {MTR_P_EPS, MTR_P_COUNT}},
@@ -96,11 +94,20 @@ bool mtr_op_resolve(struct mtr_resolved_op *op, struct mtr_backend *backend,
         return mtr_fail(err, MTR_INTERNAL, "plan of circuit %s, layer %d: %s lacks %s",
                         plan->circuit, launch->layer == MTR_NONE ? -1 : launch->layer, function,
                         fault);
-    struct mtr_kernel *k = backend->ops->kernel(backend, module, function, err);
-    if (!k)
-        return mtr_error_prefix(err, "hardware class %s", backend->ops->name);
-    *op = (struct mtr_resolved_op){.launch = launch, .kernel = k, .run = s->run};
+    *op = (struct mtr_resolved_op){.launch = launch, .run = s->run};
+    for (uint32_t i = 0; i < launch->point->shape_count; i++) {
+        op->kernels[i] =
+            backend->ops->kernel(backend, module, launch->point->shapes[i].function, err);
+        if (!op->kernels[i])
+            return mtr_error_prefix(err, "hardware class %s", backend->ops->name);
+    }
     return true;
+}
+
+uint64_t mtr_op_scratch_bytes(const struct mtr_plan *plan, const struct mtr_launch *launch)
+{
+    return strcmp(launch->family->name, "attention") == 0 ? mtr_op_attention_scratch(plan, launch)
+                                                          : 0;
 }
 
 bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
@@ -111,18 +118,32 @@ bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_resolved_op *op
     return op->run(c, op, err);
 }
 
-uint32_t mtr_op_row_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op)
+uint32_t mtr_op_shape_for(const struct mtr_resolved_op *op, uint32_t rows)
 {
-    uint32_t tile = op->launch->point->tile_rows;
-    return mtr_op_tiles(c->rows[op->launch->rows], tile ? tile : 1);
+    const struct mtr_point *p = op->launch->point;
+    uint32_t i = 0;
+    while (i + 1 < p->shape_count && p->shapes[i].rows < rows)
+        i++;
+    return i;
 }
 
-bool mtr_op_launch(const struct mtr_op_context *c, const struct mtr_resolved_op *op, uint32_t x,
-                   uint32_t y, const void *args, size_t args_bytes, struct mtr_error *err)
+bool mtr_op_launch_shape(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         uint32_t shape, const uint32_t grid[3], const void *args,
+                         size_t args_bytes, struct mtr_error *err)
 {
-    const uint32_t grid[3] = {x, y, 1}, block[3] = {BLOCK_THREADS, 1, 1};
-    if (c->backend->ops->launch(c->backend, c->stream, op->kernel, grid, block, 0, args, args_bytes,
-                                err))
+    const struct mtr_point_shape *s = &op->launch->point->shapes[shape];
+    const uint32_t block[3] = {s->threads ? s->threads : 1, 1, 1};
+    if (c->backend->ops->launch(c->backend, c->stream, op->kernels[shape], grid, block,
+                                s->shared_bytes, args, args_bytes, err))
         return true;
-    return mtr_error_prefix(err, "%s", op->launch->point->function);
+    return mtr_error_prefix(err, "%s", s->function);
+}
+
+bool mtr_op_launch_rows(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                        const void *args, size_t args_bytes, struct mtr_error *err)
+{
+    uint32_t rows = c->rows[op->launch->rows], shape = mtr_op_shape_for(op, rows);
+    uint32_t tile = op->launch->point->shapes[shape].rows;
+    const uint32_t grid[3] = {mtr_op_tiles(rows, tile ? tile : 1), 1, 1};
+    return mtr_op_launch_shape(c, op, shape, grid, args, args_bytes, err);
 }

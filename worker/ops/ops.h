@@ -41,6 +41,8 @@ struct mtr_op_context {
     const struct mtr_op_cache *caches; /* [plan->cache_count] */
     void *const *states;               /* [plan->state_count] */
     float *const *constants;           /* [plan->constant_count] */
+    void *scratch;                     /* mtr_op_scratch_bytes of the neediest launch */
+    uint32_t processors;               /* of the device */
 };
 
 struct mtr_resolved_op;
@@ -50,7 +52,7 @@ typedef bool (*mtr_launcher)(const struct mtr_op_context *c, const struct mtr_re
 /* A launch that is ready to run. */
 struct mtr_resolved_op {
     const struct mtr_launch *launch;
-    struct mtr_kernel *kernel; /* owned by the backend */
+    struct mtr_kernel *kernels[MTR_POINT_SHAPES]; /* of its point's shapes; owned by the backend */
     mtr_launcher run;
 };
 
@@ -60,6 +62,10 @@ struct mtr_resolved_op {
 bool mtr_op_resolve(struct mtr_resolved_op *op, struct mtr_backend *backend,
                     const struct mtr_plan *plan, const struct mtr_launch *launch,
                     struct mtr_error *err);
+
+/* Working memory beside the step's buffers that a launch wants on the device, for any step within
+ * the plan's limits. Launches of a step follow one another and share it. */
+uint64_t mtr_op_scratch_bytes(const struct mtr_plan *plan, const struct mtr_launch *launch);
 
 /* Launches it; nothing where the step has no rows for it. */
 bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_resolved_op *op,

@@ -26,5 +26,5 @@ bool mtr_op_rms_norm(const struct mtr_op_context *c, const struct mtr_resolved_o
         .eps = (float)mtr_launch_real(l, MTR_P_EPS, 0),
         .unit_offset = (float)mtr_launch_real(l, MTR_P_UNIT_OFFSET, 0),
     };
-    return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
+    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
 }

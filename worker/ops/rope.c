@@ -16,7 +16,7 @@ bool mtr_op_rotary(const struct mtr_op_context *c, const struct mtr_resolved_op 
         .scale = (float)mtr_launch_real(l, MTR_P_ROPE_SCALE, 1),
         .factors = mtr_op_weight(c, l, 0),
     };
-    return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
+    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
 }
 
 bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
@@ -45,5 +45,5 @@ bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolve
         .eps = (float)mtr_launch_real(l, MTR_P_EPS, 0),
         .unit_offset = (float)mtr_launch_real(l, MTR_P_UNIT_OFFSET, 0),
     };
-    return mtr_op_launch(c, op, mtr_op_row_tiles(c, op), 1, &args, sizeof args, err);
+    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
 }

@@ -67,10 +67,11 @@ START_TEST(tiles_are_those_of_the_kernels)
         for (uint32_t k = 0; k < host->families[i].point_count; k++) {
             const struct mtr_point *p = &host->families[i].points[k];
             if (mtr_point_is(p, "linear"))
-                ck_assert(p->tile_cols == MTR_LINEAR_TILE_N &&
-                          p->tile_rows == MTR_LINEAR_TILE_ROWS && p->max_k == MTR_LINEAR_MAX_K);
+                ck_assert(p->shapes[0].cols == MTR_LINEAR_TILE_N &&
+                          p->shapes[0].rows == MTR_LINEAR_TILE_ROWS &&
+                          p->max_k == MTR_LINEAR_MAX_K);
             if (mtr_point_is(p, "attention"))
-                ck_assert(p->tile_rows == MTR_ATTENTION_TILE_ROWS);
+                ck_assert(p->shapes[0].rows == MTR_ATTENTION_TILE_ROWS);
         }
 }
 END_TEST

@@ -6,8 +6,11 @@
 
 static const struct mtr_family family = {.name = "elementwise"};
 static const struct mtr_point points[] = {
-    {.function = "add"},   {.function = "glu"},    {.function = "activate"},
-    {.function = "scale"}, {.function = "gather"},
+    {.function = "add", .shape_count = 1, .shapes = {{"add"}}},
+    {.function = "glu", .shape_count = 1, .shapes = {{"glu"}}},
+    {.function = "activate", .shape_count = 1, .shapes = {{"activate"}}},
+    {.function = "scale", .shape_count = 1, .shapes = {{"scale"}}},
+    {.function = "gather", .shape_count = 1, .shapes = {{"gather"}}},
 };
 enum { ADD, GLU, ACTIVATE, SCALE, GATHER };
 
