@@ -3,6 +3,10 @@
  * The table of host kernels and the choice of an instruction set. Which variants a build has is
  * told by MTR_HAVE_NEON, MTR_HAVE_AVX2 and MTR_HAVE_AVX512; the portable one is always there.
  */
+#ifdef MTR_HAVE_AVX2
+#include <cpuid.h>
+#endif
+
 #include "kernels/host/functions.h"
 #include "kernels/host/host_kernel.h"
 
@@ -45,6 +49,15 @@ const struct mtr_host_entry *mtr_host_kernels(size_t *count)
     return entries;
 }
 
+#ifdef MTR_HAVE_AVX2
+/* clang 14 does not know the name "f16c". */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 bool mtr_host_isa_available(enum mtr_isa isa)
 {
     switch (isa) {
@@ -58,8 +71,7 @@ bool mtr_host_isa_available(enum mtr_isa isa)
 #endif
     case MTR_ISA_AVX2:
 #ifdef MTR_HAVE_AVX2
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 #else
         return false;
 #endif
