@@ -13,7 +13,7 @@
  * --shared adds data/templates of the folder MTR_SHARED, where there is one.
  *
  * Prints counts per DIR and the first differences; exit status 1 if there were any, 2 if a DIR
- * can't be read.
+ * can't be read or no case was found (of which the id holds TEXT, with --only).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@
 
 #define MAX_TEMPLATES      4096
 #define MAX_TEMPLATE_BYTES (16u << 20)
+#define EXIT_SKIPPED       77
 
 struct options {
     unsigned show; /* differences to print */
@@ -222,7 +223,8 @@ static void report(const struct check *c)
                (double)c->render_max_ns / 1e3);
 }
 
-static int run_dir(const struct options *o, const char *dir)
+/* Adds the quantity of cases that ran to *cases. */
+static int run_dir(const struct options *o, const char *dir, unsigned *cases)
 {
     struct mtr_error err;
     struct mtr_file file = {.fd = -1};
@@ -235,11 +237,14 @@ static int run_dir(const struct options *o, const char *dir)
     char *path = mtr_arena_printf(&c->arena, "%s/cases.jsonl", dir);
     bool ok = path && mtr_file_map(&file, path, &err) &&
               run_lines(c, (struct mtr_str){(const char *)file.data, file.size}, &err);
+    if (ok && !o->only && c->passed + c->failed == 0)
+        ok = mtr_fail(&err, MTR_NOT_FOUND, "cases.jsonl holds no case");
     if (ok)
         report(c);
     else
         fprintf(stderr, "template-check: %s: %s\n", dir, err.message);
-    int status = !ok ? 2 : c->failed || !c->passed ? 1 : 0;
+    int status = !ok ? 2 : c->failed ? 1 : 0;
+    *cases += c->passed + c->failed;
     mtr_file_unmap(&file);
     mtr_arena_free(&c->arena);
     free(c);
@@ -247,7 +252,7 @@ static int run_dir(const struct options *o, const char *dir)
 }
 
 /* The recorded cases that are not ours to commit; fine where they are missing. */
-static int run_shared(const struct options *o)
+static int run_shared(const struct options *o, unsigned *cases)
 {
     const char *shared = getenv("MTR_SHARED"), *source = getenv("MTR_SOURCE_ROOT");
     char dir[4096];
@@ -256,9 +261,17 @@ static int run_shared(const struct options *o)
     else
         snprintf(dir, sizeof dir, "%s/../shared/data/templates", source ? source : ".");
     if (mtr_dir_exists(dir))
-        return run_dir(o, dir);
+        return run_dir(o, dir, cases);
     printf("skipped: no templates in %s\n", dir);
-    return 0;
+    return EXIT_SKIPPED;
+}
+
+/* The worse of two; something that ran is worse than nothing. */
+static int worse(int a, int b)
+{
+    if (a == EXIT_SKIPPED || b == EXIT_SKIPPED)
+        return a == EXIT_SKIPPED ? b : a;
+    return a > b ? a : b;
 }
 
 static int usage(void)
@@ -270,7 +283,8 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     struct options o = {.show = 10};
-    int status = 0, i = 1;
+    int status = EXIT_SKIPPED, i = 1;
+    unsigned cases = 0;
     bool shared = false;
     for (; i < argc && argv[i][0] == '-'; i++) {
         if (strcmp(argv[i], "--time") == 0)
@@ -286,13 +300,12 @@ int main(int argc, char **argv)
     }
     if (i == argc && !shared)
         return usage();
-    for (; i < argc; i++) {
-        int s = run_dir(&o, argv[i]);
-        status = s > status ? s : status;
-    }
-    if (shared) {
-        int s = run_shared(&o);
-        status = s > status ? s : status;
-    }
-    return status;
+    for (; i < argc; i++)
+        status = worse(status, run_dir(&o, argv[i], &cases));
+    if (shared)
+        status = worse(status, run_shared(&o, &cases));
+    if (status == EXIT_SKIPPED || status == 2 || cases)
+        return status;
+    fprintf(stderr, "template-check: no case has an id with '%s'\n", o.only);
+    return 2;
 }
