@@ -20,7 +20,6 @@
 #define MTR_MAX_STOP_BYTES   512
 #define MTR_MAX_STOP_IDS     64
 #define MTR_MAX_TOP_LOGPROBS 20
-#define MTR_MAX_BIAS         1024
 
 enum mtr_prompt_kind {
     MTR_PROMPT_CHAT, /* messages through the chat template */

@@ -211,10 +211,10 @@ static bool f_logit_bias(struct mtr_chat_request *r, const struct mtr_json *v,
 {
     if (v->kind != MTR_JSON_OBJECT)
         return wrong_type(v, "logit_bias", "an object of token ids and biases", err);
-    if (v->count > MTR_MAX_BIAS)
+    if (v->count > MTR_MAX_BIASES)
         return mtr_fail_field(err, MTR_TOO_LARGE, "logit_bias",
                               "'logit_bias' has %u entries, at most %d are allowed", v->count,
-                              MTR_MAX_BIAS);
+                              MTR_MAX_BIASES);
     uint32_t *ids = mtr_arena_calloc(r->arena, v->count + 1, sizeof *ids);
     float *values = mtr_arena_calloc(r->arena, v->count + 1, sizeof *values);
     if (!ids || !values)

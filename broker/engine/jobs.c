@@ -300,15 +300,22 @@ static void apply_defaults(const struct mtr_served_model *m, const struct mtr_ch
 }
 
 /* End-of-generation ids, unless ignored, and the request's own. */
-static uint32_t collect_stops(const struct mtr_served_model *m, const struct mtr_chat_request *r,
-                              uint32_t stops[MTR_SCHED_MAX_STOPS])
+static bool collect_stops(const struct mtr_served_model *m, const struct mtr_chat_request *r,
+                          uint32_t stops[MTR_SCHED_MAX_STOPS], uint32_t *count,
+                          struct mtr_error *err)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; !r->ignore_eos && i < m->stop_count && n < MTR_SCHED_MAX_STOPS; i++)
-        stops[n++] = m->stop_ids[i];
-    for (uint32_t i = 0; i < r->stop_id_count && n < MTR_SCHED_MAX_STOPS; i++)
-        stops[n++] = r->stop_ids[i];
-    return n;
+    uint32_t own = r->ignore_eos ? 0 : m->stop_count;
+    if (own > MTR_SCHED_MAX_STOPS || r->stop_id_count > MTR_SCHED_MAX_STOPS - own)
+        return mtr_fail_field(err, MTR_TOO_LARGE, "stop_token_ids",
+                              "'stop_token_ids' has %u ids beside the model's own %u, at most %d "
+                              "are allowed together",
+                              r->stop_id_count, own, MTR_SCHED_MAX_STOPS);
+    for (uint32_t i = 0; i < own; i++)
+        stops[i] = m->stop_ids[i];
+    for (uint32_t i = 0; i < r->stop_id_count; i++)
+        stops[own + i] = r->stop_ids[i];
+    *count = own + r->stop_id_count;
+    return true;
 }
 
 static uint64_t deadline(const struct mtr_engine *e, const struct mtr_job *job)
@@ -337,7 +344,6 @@ static bool submit_choice(struct mtr_engine *e, struct mtr_job_state *s, uint32_
         .token_count = (uint32_t)prompt->count,
         .min_tokens = r->min_tokens,
         .stop_ids = stops,
-        .stop_count = collect_stops(e->model, r, stops),
         .score = r->echo && r->logprobs,
         .deadline_ns = deadline(e, s->job),
         .after = index % r->choices ? s->choices[index - index % r->choices].id : 0,
@@ -349,6 +355,8 @@ static bool submit_choice(struct mtr_engine *e, struct mtr_job_state *s, uint32_
             "the prompt has %zu tokens; this server takes at most %u, prompt and answer "
             "together",
             prompt->count, room);
+    if (!collect_stops(e->model, r, stops, &p.stop_count, err))
+        return false;
     p.max_tokens = r->max_tokens || r->no_tokens ? r->max_tokens : room - (uint32_t)prompt->count;
     apply_defaults(e->model, r, &p.sampling);
     p.sampling.seed = choice_seed(seed, index);

@@ -7,13 +7,13 @@
 #include "broker/sched/policy.h"
 
 #include "broker/sched/internal.h"
+#include "common/base/ns.h"
 
 #define SMOOTHING 0.25
-#define NS_PER_MS 1000000ull
 
 static uint64_t patience_ns(const struct mtr_sched *s)
 {
-    return s->config.tbt_deadline_ms * NS_PER_MS * MTR_SLAI_PERCENT / 100;
+    return s->config.tbt_deadline_ms * MTR_NS_PER_MS * MTR_SLAI_PERCENT / 100;
 }
 
 /* How long the sequence that decodes and has waited longest has waited; false: none decodes. */

@@ -14,8 +14,8 @@
 
 #include "broker/sched/internal.h"
 #include "common/base/buf.h"
+#include "common/base/ns.h"
 
-#define NS_PER_S         1000000000ull
 #define FINISH_SMOOTHING 8 /* the weight of one interval is 1/8 */
 
 static const char *const finish_names[] = {
@@ -247,12 +247,13 @@ static bool check_images(const struct mtr_sched_params *p, struct mtr_error *err
 }
 
 static bool check_ids(const struct mtr_sched *s, const uint32_t *ids, uint32_t count,
-                      const char *what, struct mtr_error *err)
+                      const char *field, struct mtr_error *err)
 {
     for (uint32_t i = 0; i < count; i++)
         if (ids[i] >= s->config.geometry.vocab)
-            return mtr_fail(err, MTR_INVALID, "%s %u is %u, the vocabulary has %u tokens", what, i,
-                            ids[i], s->config.geometry.vocab);
+            return mtr_fail_field(err, MTR_INVALID, field,
+                                  "%s: token id %u does not exist, the vocabulary has %u", field,
+                                  ids[i], s->config.geometry.vocab);
     return true;
 }
 
@@ -275,13 +276,13 @@ static bool check_params(const struct mtr_sched *s, const struct mtr_sched_param
 {
     if (p->token_count == 0)
         return mtr_fail(err, MTR_INVALID, "the prompt has no tokens");
-    return in_range("stop_ids", p->stop_count, 0, MTR_SCHED_MAX_STOPS, err) &&
-           in_range("logit_bias", p->sampling.bias_count, 0, MTR_SCHED_MAX_BIASES, err) &&
+    return in_range("stop_token_ids", p->stop_count, 0, MTR_SCHED_MAX_STOPS, err) &&
+           in_range("logit_bias", p->sampling.bias_count, 0, MTR_MAX_BIASES, err) &&
            in_range("images", p->image_count, 0, MTR_SCHED_MAX_IMAGES, err) &&
            fits_ever(s, p->token_count, p->max_tokens > 0, err) &&
-           check_ids(s, p->tokens, p->token_count, "token", err) &&
-           check_ids(s, p->stop_ids, p->stop_count, "stop id", err) &&
-           check_ids(s, p->sampling.bias_ids, p->sampling.bias_count, "logit bias", err) &&
+           check_ids(s, p->tokens, p->token_count, "prompt", err) &&
+           check_ids(s, p->stop_ids, p->stop_count, "stop_token_ids", err) &&
+           check_ids(s, p->sampling.bias_ids, p->sampling.bias_count, "logit_bias", err) &&
            check_images(p, err) && check_score(s, p->score, p->token_count, err);
 }
 
@@ -317,7 +318,7 @@ bool mtr_sched_submit(struct mtr_sched *s, const struct mtr_sched_params *p, uin
 
 uint32_t mtr_sched_retry_after_s(const struct mtr_sched *s)
 {
-    uint64_t seconds = (s->finish_interval_ns + NS_PER_S - 1) / NS_PER_S;
+    uint64_t seconds = (s->finish_interval_ns + MTR_NS_PER_S - 1) / MTR_NS_PER_S;
     return seconds < 1                       ? 1
            : seconds > MTR_SCHED_MAX_RETRY_S ? MTR_SCHED_MAX_RETRY_S
                                              : (uint32_t)seconds;

@@ -37,7 +37,6 @@
 #include "common/wire/step.h"
 
 #define MTR_SCHED_MAX_STOPS   256     /* stop ids of a request */
-#define MTR_SCHED_MAX_BIASES  1024    /* logit biases of a request */
 #define MTR_SCHED_MAX_IMAGES  256     /* images of a request */
 #define MTR_SCHED_MAX_BATCH   4096    /* sequences at once */
 #define MTR_SCHED_MAX_QUEUE   1000000 /* waiting sequences */

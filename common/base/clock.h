@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "common/base/ns.h"
+
 struct mtr_clock {
     uint64_t (*now_ns)(void *context); /* monotonic, from an arbitrary origin */
     void *context;
@@ -27,9 +29,5 @@ int64_t mtr_wall_seconds(void);
 /* The same in the local time zone, month and day from 1. */
 void mtr_wall_local(int64_t seconds, int *year, int *month, int *day, int *hour, int *minute,
                     int *second);
-
-#define MTR_NS_PER_S  1000000000ull
-#define MTR_NS_PER_MS 1000000ull
-#define MTR_NS_PER_US 1000ull
 
 #endif

@@ -33,7 +33,6 @@
 #define MTR_WIRE_MAX_STEP_TOKENS     (1u << 20) /* rows of all lanes of a step */
 #define MTR_WIRE_MAX_SEQUENCE_TOKENS (1u << 24)
 #define MTR_WIRE_MAX_LANE_BLOCKS     (1u << 20) /* in one table change */
-#define MTR_WIRE_MAX_BIASES          4096
 #define MTR_WIRE_MAX_BANNED          4096
 
 struct Mtr__FromBroker;

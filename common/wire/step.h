@@ -18,7 +18,8 @@
 
 #define MTR_PROTOCOL_VERSION 1
 #define MTR_PLANS_IN_FLIGHT  2
-#define MTR_MAX_GROUPS       8 /* cache groups of a model */
+#define MTR_MAX_GROUPS       8    /* cache groups of a model */
+#define MTR_MAX_BIASES       1024 /* logit biases of a sequence, wherever they are counted */
 
 enum mtr_effect_kind {
     MTR_EFFECT_NONE,

@@ -85,7 +85,7 @@ static bool unpack_sampling(struct mtr_arena *a, const Mtr__Sampling *from,
                             const struct mtr_sampling **out, struct mtr_error *err)
 {
     void *item;
-    if (!bounded(from->n_bias_ids, MTR_WIRE_MAX_BIASES, "biases", err) ||
+    if (!bounded(from->n_bias_ids, MTR_MAX_BIASES, "biases", err) ||
         !array(a, 1, sizeof(struct mtr_sampling), &item, err))
         return false;
     if (from->n_bias_ids != from->n_bias_values)

@@ -44,7 +44,7 @@ static void check_bounds(const struct mtr_chat_request *r)
     MTR_FUZZ_CHECK(s->temperature >= 0 && s->top_p >= 0 && s->top_p <= 1 && s->min_p >= 0);
     MTR_FUZZ_CHECK(isfinite(s->temperature) && isfinite(s->repetition_penalty) &&
                    isfinite(s->presence_penalty) && isfinite(s->frequency_penalty));
-    MTR_FUZZ_CHECK(s->bias_count <= MTR_MAX_BIAS);
+    MTR_FUZZ_CHECK(s->bias_count <= MTR_MAX_BIASES);
 }
 
 /* Every frame of a stream, or the whole of another answer. */

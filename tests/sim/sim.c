@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/ns.h"
 #include "common/wire/codec.h"
 #include "common/wire/plan.pb-c.h"
 #include "tests/sim/world.h"
 
-#define MS           1000000ull
+#define MS           MTR_NS_PER_MS
 #define MAX_RANKS    2
 #define MAX_MESSAGES 8
 #define MAX_ROUNDS   20000

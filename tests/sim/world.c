@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/ns.h"
 #include "common/base/philox.h"
 
-#define MS 1000000ull
+#define MS MTR_NS_PER_MS
 
 uint32_t mtr_sim_below(struct mtr_sim_random *r, uint32_t limit)
 {

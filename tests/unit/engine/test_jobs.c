@@ -325,6 +325,21 @@ START_TEST(a_client_that_is_behind_holds_back_steps)
 }
 END_TEST
 
+/* More than are kept are refused, not cut: a stop that is forgotten would not stop. */
+START_TEST(too_many_stop_ids_name_the_field)
+{
+    static uint32_t own[MTR_SCHED_MAX_STOPS];
+    model.stop_ids = own;
+    model.stop_count = MTR_SCHED_MAX_STOPS - 1;
+    submit("{\"prompt\":\"a\",\"stop_token_ids\":[1,2]}");
+    take_messages();
+    check_done();
+    ck_assert_str_eq(job.state->error.field, "stop_token_ids");
+    ck_assert_int_eq(job.state->error.code, MTR_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(error_text, "256"));
+}
+END_TEST
+
 MTR_CHECK_MAIN("engine/jobs")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -338,6 +353,7 @@ MTR_CHECK_MAIN("engine/jobs")
     tcase_add_test(tc, a_prompt_that_fills_the_context);
     tcase_add_test(tc, a_full_queue_says_when);
     tcase_add_test(tc, draining_refuses);
+    tcase_add_test(tc, too_many_stop_ids_name_the_field);
     tcase_add_test(tc, an_echo_comes_first);
     tcase_add_test(tc, a_client_that_is_behind_holds_back_steps);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "common/base/ns.h"
 #include "tests/support/sched_rig.h"
-
 #include "tests/unit/check_main.h"
 
-#define MS 1000000ull
+#define MS MTR_NS_PER_MS
 
 static struct sched_rig r;
 

@@ -75,12 +75,12 @@ START_TEST(requests_that_cannot_be_right)
     no_such_request(161, "room for a sequence of 160");
     r.params.stop_ids = ids;
     r.params.stop_count = 1;
-    no_such_request(3, "stop id 0 is 1000");
+    no_such_request(3, "stop_token_ids: token id 1000");
     r.params.stop_count = MTR_SCHED_MAX_STOPS + 1;
-    no_such_request(3, "stop_ids");
+    no_such_request(3, "stop_token_ids is 257");
     r.params.sampling.bias_ids = ids;
     r.params.sampling.bias_count = 1;
-    no_such_request(3, "logit bias 0");
+    no_such_request(3, "logit_bias: token id 1000");
     r.params.images = images;
     r.params.image_count = 1;
     no_such_request(3, "behind the prompt");
