@@ -20,6 +20,7 @@ struct mtr_flight_lane {
     uint64_t id;
     uint32_t start, count;
     uint32_t outputs, drafts;
+    uint32_t logprobs; /* as in struct mtr_sampling */
     bool score;
     bool prefill; /* prompt tokens, or output that is computed again in bulk */
     bool closing;

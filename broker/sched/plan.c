@@ -152,7 +152,8 @@ static struct mtr_lane *add_lane(struct mtr_sched *s, struct mtr_seq *q, uint32_
 }
 
 /* Remembers the lane until its result. */
-static void note_lane(struct mtr_sched *s, const struct mtr_lane *lane, bool prefill, bool closing)
+static void note_lane(struct mtr_sched *s, const struct mtr_seq *q, const struct mtr_lane *lane,
+                      bool prefill, bool closing)
 {
     struct mtr_flight *f = &s->flights[s->flying];
     f->lanes[f->lane_count++] = (struct mtr_flight_lane){.id = lane->sequence,
@@ -160,6 +161,7 @@ static void note_lane(struct mtr_sched *s, const struct mtr_lane *lane, bool pre
                                                          .count = lane->count,
                                                          .outputs = lane->outputs,
                                                          .drafts = lane->drafts,
+                                                         .logprobs = q->sampling.logprobs,
                                                          .score = lane->score,
                                                          .prefill = prefill,
                                                          .closing = closing};
@@ -213,7 +215,7 @@ static void plan_decode(struct mtr_sched *s, struct mtr_seq *q)
     }
     q->draft_count = 0;
     q->pending += samples;
-    note_lane(s, lane, false, false);
+    note_lane(s, q, lane, false, false);
     advance(s, q, q->planned + 1);
 }
 
@@ -294,7 +296,7 @@ static void plan_chunk(struct mtr_sched *s, struct mtr_seq *q, uint32_t end)
     lane->score = score;
     q->closing = q->prompt_only && end == q->prompt;
     q->pending += samples;
-    note_lane(s, lane, true, q->closing);
+    note_lane(s, q, lane, true, q->closing);
     s->prefill_left -= end - start;
     if (score) {
         s->score_left -= end - start;

@@ -3,23 +3,73 @@
  * A step's result, to the sequences of its lanes.
  *
  * The whole result is compared with what was asked before any of it is used: a worker that answers
- * something else is broken, and its tokens must not reach a client. Lanes of sequences that ended
- * meanwhile are skipped; those of preempted sequences count like any other.
+ * something else is broken, and its tokens must not reach a client. That holds for every number
+ * that is used as an index or a size, here or behind: ids, ranks, counts. Lanes of sequences that
+ * ended meanwhile are skipped; those of preempted sequences count like any other.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "broker/sched/internal.h"
+
+#define MOST_LOGPROB 1e-3f /* zero, but for rounding */
 
 static bool answers(const struct mtr_flight_lane *asked)
 {
     return asked->outputs > 0 || asked->score;
 }
 
+static bool check_ids(const struct mtr_sched *s, const uint32_t *ids, uint32_t count,
+                      const char *what, struct mtr_error *err)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (ids[i] >= s->config.geometry.vocab)
+            return mtr_fail(err, MTR_INVALID, "%s %u of a vocabulary of %u", what, ids[i],
+                            s->config.geometry.vocab);
+    return true;
+}
+
+/* asked: as in struct mtr_sampling. */
+static bool check_logprobs(const struct mtr_sched *s, const struct mtr_token_logprobs *p,
+                           uint32_t count, uint32_t asked, struct mtr_error *err)
+{
+    uint32_t most = asked ? asked - 1 : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (isnan(p[i].logprob) || p[i].logprob > MOST_LOGPROB)
+            return mtr_fail(err, MTR_INVALID, "a log-probability of %g", (double)p[i].logprob);
+        if (!check_ids(s, &p[i].rank, 1, "rank", err))
+            return false;
+        if (p[i].top_count > most)
+            return mtr_fail(err, MTR_INVALID, "%u best tokens, asked for %u", p[i].top_count, most);
+        if (!check_ids(s, p[i].top_ids, p[i].top_count, "best token", err))
+            return false;
+        for (uint32_t k = 0; k < p[i].top_count; k++)
+            if (isnan(p[i].top_logprobs[k]) || p[i].top_logprobs[k] > MOST_LOGPROB)
+                return mtr_fail(err, MTR_INVALID, "a log-probability of %g",
+                                (double)p[i].top_logprobs[k]);
+    }
+    return true;
+}
+
+/* What is accepted stands in the cache already, as it was sent. */
+static bool check_accepted(const struct mtr_sched *s, const struct mtr_lane_result *l,
+                           struct mtr_error *err)
+{
+    const struct mtr_seq *q = l->accepted ? mtr_sched_find(s, l->sequence) : NULL;
+    for (uint32_t i = 0; q && i < l->accepted; i++)
+        if (l->tokens[i] != q->draft_row[1 + i])
+            return mtr_fail(err, MTR_INVALID, "draft %u accepted as %u, sent as %u", i,
+                            l->tokens[i], q->draft_row[1 + i]);
+    return true;
+}
+
 static bool check_lane(const struct mtr_sched *s, const struct mtr_flight_lane *asked,
                        const struct mtr_lane_result *l, struct mtr_error *err)
 {
     uint32_t most = asked->outputs, scores = asked->score ? asked->count - 1 : 0;
+    uint32_t logprobs = asked->logprobs ? l->token_count : 0;
+    uint32_t drafts = most ? s->config.max_drafts : 0;
     if (l->sequence != asked->id)
         return mtr_fail(err, MTR_INVALID, "sequence %llu, expected %llu",
                         (unsigned long long)l->sequence, (unsigned long long)asked->id);
@@ -29,14 +79,16 @@ static bool check_lane(const struct mtr_sched *s, const struct mtr_flight_lane *
                         l->token_count, l->accepted, most);
     if (l->score_count != scores)
         return mtr_fail(err, MTR_INVALID, "%u scores, expected %u", l->score_count, scores);
-    if (l->logprob_count != 0 && l->logprob_count != l->token_count)
-        return mtr_fail(err, MTR_INVALID, "%u log-probabilities of %u tokens", l->logprob_count,
-                        l->token_count);
-    for (uint32_t i = 0; i < l->token_count; i++)
-        if (l->tokens[i] >= s->config.geometry.vocab)
-            return mtr_fail(err, MTR_INVALID, "token %u of a vocabulary of %u", l->tokens[i],
-                            s->config.geometry.vocab);
-    return true;
+    if (l->logprob_count != logprobs)
+        return mtr_fail(err, MTR_INVALID, "%u log-probabilities, expected %u", l->logprob_count,
+                        logprobs);
+    if (l->draft_count > drafts)
+        return mtr_fail(err, MTR_INVALID, "%u drafts, expected %u at most", l->draft_count, drafts);
+    return check_ids(s, l->tokens, l->token_count, "token", err) &&
+           check_ids(s, l->drafts, l->draft_count, "draft", err) &&
+           check_logprobs(s, l->logprobs, l->logprob_count, asked->logprobs, err) &&
+           check_logprobs(s, l->scores, l->score_count, asked->logprobs, err) &&
+           check_accepted(s, l, err);
 }
 
 static bool check_result(const struct mtr_sched *s, const struct mtr_flight *f,
@@ -109,18 +161,14 @@ static uint32_t append(struct mtr_seq *q, const struct mtr_lane_result *l, enum 
     return l->token_count;
 }
 
-static void take_drafts(const struct mtr_sched *s, struct mtr_seq *q,
-                        const struct mtr_lane_result *l)
+static void take_drafts(struct mtr_seq *q, const struct mtr_lane_result *l)
 {
     q->draft_count = 0;
     if (!q->running || q->pending > 0 || q->constrained)
         return;
-    q->draft_count = l->draft_count < s->config.max_drafts ? l->draft_count : s->config.max_drafts;
-    for (uint32_t i = 0; i < q->draft_count; i++) {
+    q->draft_count = l->draft_count;
+    for (uint32_t i = 0; i < l->draft_count; i++)
         q->draft_row[1 + i] = l->drafts[i];
-        if (l->drafts[i] >= s->config.geometry.vocab)
-            q->draft_count = i;
-    }
 }
 
 static void take_tokens(struct mtr_sched *s, struct mtr_seq *q, const struct mtr_flight_lane *asked,
@@ -136,7 +184,7 @@ static void take_tokens(struct mtr_sched *s, struct mtr_seq *q, const struct mtr
     uint32_t shown = append(q, l, &finish, &stop_id);
     if (q->running)
         q->planned += l->accepted;
-    take_drafts(s, q, l);
+    take_drafts(q, l);
     struct mtr_sched_event *e = shown ? mtr_sched_event(s, q, MTR_SCHED_TOKENS) : NULL;
     if (e) {
         e->count = shown;
