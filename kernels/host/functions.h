@@ -29,6 +29,7 @@
     X(elementwise, glu)                                                                            \
     X(elementwise, activate)                                                                       \
     X(elementwise, scale)                                                                          \
-    X(elementwise, gather)
+    X(elementwise, gather)                                                                         \
+    X(sample, argmax)
 
 #endif

@@ -25,8 +25,8 @@ struct mtr_graph;
 struct mtr_kernel; /* a function that can be launched; owned by the backend */
 
 struct mtr_device_info {
-    char name[96];      /* "AMD EPYC 9654 (avx512)" */
-    char hardware[32];  /* kernel class: "host", "hopper", "gb10", "b200" */
+    char name[96];     /* "AMD EPYC 9654 (avx512)" */
+    char hardware[32]; /* kernel class: "host", "hopper", "gb10", "b200" */
     uint64_t memory_total_bytes;
     uint64_t memory_free_bytes;
     uint32_t processors; /* threads of the host pool, or SMs */
@@ -84,6 +84,8 @@ struct mtr_backend_ops {
     bool (*event_record)(struct mtr_backend *b, struct mtr_event *e, struct mtr_stream *s,
                          struct mtr_error *err);
     bool (*event_wait)(struct mtr_backend *b, struct mtr_event *e, struct mtr_error *err);
+    bool (*event_done)(struct mtr_backend *b, struct mtr_event *e, bool *done,
+                       struct mtr_error *err); /* without waiting */
     bool (*event_elapsed_ns)(struct mtr_backend *b, struct mtr_event *from, struct mtr_event *to,
                              uint64_t *ns, struct mtr_error *err);
     bool (*stream_wait_event)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_event *e,

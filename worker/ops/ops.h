@@ -71,4 +71,10 @@ uint64_t mtr_op_scratch_bytes(const struct mtr_plan *plan, const struct mtr_laun
 bool mtr_op_run(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                 struct mtr_error *err);
 
+/* Behind the last launch of a list: chooses a token for each output row from the plan's logits.
+ * `argmax` is that function of module "sample"; tokens [outputs] and last_tokens [slots] are device
+ * addresses. */
+bool mtr_op_sample(const struct mtr_op_context *c, struct mtr_kernel *argmax, int32_t *tokens,
+                   int32_t *last_tokens, struct mtr_error *err);
+
 #endif

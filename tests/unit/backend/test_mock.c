@@ -65,8 +65,37 @@ START_TEST(is_lost_after_the_calls_it_was_given)
 }
 END_TEST
 
+START_TEST(copies_can_wait)
+{
+    struct mtr_backend *b = mtr_mock_backend_create();
+    struct mtr_event *first = b->ops->event_create(b, NULL),
+                     *second = b->ops->event_create(b, NULL);
+    char from[] = "ab", to[3] = "..";
+    bool done;
+    mtr_mock_defer(b, true);
+    ck_assert(b->ops->upload(b, NULL, to, from, 1, NULL));
+    ck_assert(b->ops->event_record(b, first, NULL, NULL));
+    ck_assert(b->ops->fill(b, NULL, to + 1, 'x', 1, NULL));
+    ck_assert(b->ops->event_record(b, second, NULL, NULL));
+    from[0] = 'A'; /* read too late */
+    ck_assert_str_eq(to, "..");
+    ck_assert(b->ops->event_done(b, first, &done, NULL) && !done);
+    ck_assert(b->ops->event_wait(b, first, NULL));
+    ck_assert_str_eq(to, "A.");
+    ck_assert(b->ops->event_done(b, first, &done, NULL) && done);
+    ck_assert(b->ops->event_done(b, second, &done, NULL) && !done);
+    ck_assert(b->ops->stream_wait(b, NULL, NULL));
+    ck_assert_str_eq(to, "Ax");
+    ck_assert(b->ops->event_done(b, second, &done, NULL) && done);
+    b->ops->event_destroy(b, first);
+    b->ops->event_destroy(b, second);
+    b->ops->destroy(b);
+}
+END_TEST
+
 MTR_CHECK_MAIN("backend/mock")
 {
+    tcase_add_test(tc, copies_can_wait);
     tcase_add_test(tc, records_in_order);
     tcase_add_test(tc, denies_kernels);
     tcase_add_test(tc, is_lost_after_the_calls_it_was_given);

@@ -210,6 +210,13 @@ static bool host_event_wait(struct mtr_backend *b, struct mtr_event *e, struct m
     return true;
 }
 
+static bool host_event_done(struct mtr_backend *b, struct mtr_event *e, bool *done,
+                            struct mtr_error *err)
+{
+    *done = true;
+    return true;
+}
+
 static bool host_event_elapsed(struct mtr_backend *b, struct mtr_event *from, struct mtr_event *to,
                                uint64_t *ns, struct mtr_error *err)
 {
@@ -298,6 +305,7 @@ static const struct mtr_backend_ops host_ops = {
     .event_destroy = host_event_destroy,
     .event_record = host_event_record,
     .event_wait = host_event_wait,
+    .event_done = host_event_done,
     .event_elapsed_ns = host_event_elapsed,
     .stream_wait_event = host_stream_wait_event,
     .graph_begin = host_graph_begin,

@@ -21,12 +21,15 @@ struct mtr_stream {
 
 struct mtr_event {
     uint32_t calls; /* recorded when the event was */
+    uint32_t life;  /* of the record then */
 };
 
 struct mock_backend {
     struct mtr_backend base;
     struct mtr_mock_call **calls;
-    uint32_t call_count;
+    uint32_t call_count, carried_out; /* calls below are done; the others wait, if deferred */
+    bool deferred;
+    uint32_t life; /* how often the record was forgotten */
     struct mtr_kernel **kernels;
     uint32_t kernel_count;
     bool fails;
@@ -71,6 +74,17 @@ static bool grow(void *array, uint32_t count)
     return more != NULL;
 }
 
+static void carry_out(struct mock_backend *m, uint32_t end)
+{
+    for (; m->carried_out < end; m->carried_out++) {
+        const struct mtr_mock_call *c = m->calls[m->carried_out];
+        if (c->kind == MTR_MOCK_FILL)
+            memset(c->dst, c->value, c->bytes);
+        else if (c->kind != MTR_MOCK_LAUNCH)
+            memmove(c->dst, c->src, c->bytes);
+    }
+}
+
 /* Takes call.args, whatever comes of it. */
 static bool record(struct mock_backend *m, struct mtr_mock_call call, struct mtr_error *err)
 {
@@ -82,6 +96,8 @@ static bool record(struct mock_backend *m, struct mtr_mock_call call, struct mtr
     }
     *c = call;
     m->calls[m->call_count++] = c;
+    if (!m->deferred)
+        carry_out(m, m->call_count);
     return true;
 }
 
@@ -96,16 +112,25 @@ const struct mtr_mock_call *mtr_mock_call(const struct mtr_backend *b, uint32_t 
     return index < m->call_count ? m->calls[index] : NULL;
 }
 
+void mtr_mock_defer(struct mtr_backend *b, bool deferred)
+{
+    mock_of(b)->deferred = deferred;
+    if (!deferred)
+        carry_out(mock_of(b), mock_of(b)->call_count);
+}
+
 void mtr_mock_forget(struct mtr_backend *b)
 {
     struct mock_backend *m = mock_of(b);
+    carry_out(m, m->call_count);
     for (uint32_t i = 0; i < m->call_count; i++) {
         free((void *)m->calls[i]->args);
         free(m->calls[i]);
     }
     free(m->calls);
     m->calls = NULL;
-    m->call_count = 0;
+    m->call_count = m->carried_out = 0;
+    m->life++;
 }
 
 void mtr_mock_fail_after(struct mtr_backend *b, uint32_t calls)
@@ -138,7 +163,6 @@ static bool transfer(struct mtr_backend *b, enum mtr_mock_kind kind, void *dst, 
 {
     if (!alive(b, err))
         return false;
-    memmove(dst, src, bytes);
     struct mtr_mock_call c = {.kind = kind, .bytes = bytes, .dst = dst, .src = src};
     return record(mock_of(b), c, err);
 }
@@ -166,8 +190,7 @@ static bool mock_fill(struct mtr_backend *b, struct mtr_stream *s, void *dst, ui
 {
     if (!alive(b, err))
         return false;
-    memset(dst, value, bytes);
-    struct mtr_mock_call c = {.kind = MTR_MOCK_FILL, .bytes = bytes, .dst = dst};
+    struct mtr_mock_call c = {.kind = MTR_MOCK_FILL, .bytes = bytes, .dst = dst, .value = value};
     return record(mock_of(b), c, err);
 }
 
@@ -253,6 +276,7 @@ static void mock_stream_destroy(struct mtr_backend *b, struct mtr_stream *s)
 
 static bool mock_stream_wait(struct mtr_backend *b, struct mtr_stream *s, struct mtr_error *err)
 {
+    carry_out(mock_of(b), mock_of(b)->call_count);
     return alive(b, err);
 }
 
@@ -273,11 +297,21 @@ static bool mock_event_record(struct mtr_backend *b, struct mtr_event *e, struct
                               struct mtr_error *err)
 {
     e->calls = mock_of(b)->call_count;
+    e->life = mock_of(b)->life;
     return alive(b, err);
 }
 
 static bool mock_event_wait(struct mtr_backend *b, struct mtr_event *e, struct mtr_error *err)
 {
+    if (e->life == mock_of(b)->life)
+        carry_out(mock_of(b), e->calls);
+    return alive(b, err);
+}
+
+static bool mock_event_done(struct mtr_backend *b, struct mtr_event *e, bool *done,
+                            struct mtr_error *err)
+{
+    *done = e->life != mock_of(b)->life || e->calls <= mock_of(b)->carried_out;
     return alive(b, err);
 }
 
@@ -335,6 +369,7 @@ static bool mock_info(struct mtr_backend *b, struct mtr_device_info *out, struct
 static void mock_destroy(struct mtr_backend *b)
 {
     struct mock_backend *m = mock_of(b);
+    m->carried_out = m->call_count; /* what waits may point to memory that is gone */
     mtr_mock_forget(b);
     for (uint32_t i = 0; i < m->kernel_count; i++)
         free(m->kernels[i]);
@@ -365,6 +400,7 @@ static const struct mtr_backend_ops mock_ops = {
     .event_destroy = mock_event_destroy,
     .event_record = mock_event_record,
     .event_wait = mock_event_wait,
+    .event_done = mock_event_done,
     .event_elapsed_ns = mock_event_elapsed,
     .stream_wait_event = mock_stream_wait_event,
     .graph_begin = mock_graph_begin,

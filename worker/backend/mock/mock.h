@@ -2,7 +2,8 @@
 /*
  * The mock backend: host memory, real copies and fills, and a record of these and of every launch,
  * which has no other effect. Tests ask what was launched, in which order, with which grid and
- * arguments; they can declare kernels absent and make all calls after the n-th fail.
+ * arguments; they can declare kernels absent, make all calls after the n-th fail, and let copies
+ * and fills wait, as a device does, until somebody waits for a stream or an event behind them.
  */
 #ifndef MTR_BACKEND_MOCK_H
 #define MTR_BACKEND_MOCK_H
@@ -25,6 +26,7 @@ struct mtr_mock_call {
     size_t bytes;     /* of args, or of the copy */
     void *dst;
     const void *src;
+    uint8_t value; /* FILL */
 };
 
 struct mtr_backend *mtr_mock_backend_create(void); /* NULL: no memory */
@@ -32,6 +34,7 @@ uint32_t mtr_mock_call_count(const struct mtr_backend *b);
 const struct mtr_mock_call *mtr_mock_call(const struct mtr_backend *b, uint32_t index);
 void mtr_mock_forget(struct mtr_backend *b);
 void mtr_mock_deny(struct mtr_backend *b, const char *module, const char *function);
+void mtr_mock_defer(struct mtr_backend *b, bool deferred);
 void mtr_mock_fail_after(struct mtr_backend *b, uint32_t calls); /* the device is lost then */
 
 #endif
