@@ -9,6 +9,7 @@
 #include "common/wire/socket.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +31,11 @@ struct mtr_wire {
 struct mtr_socket {
     void *zmq;
     enum mtr_socket_kind kind;
+    pid_t peer_pid; /* of the last message; 0: unknown */
+    /* The socket file that bind made: "" for none. */
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    dev_t device;
+    ino_t inode;
 };
 
 static const int zmq_kinds[] = {
@@ -184,17 +190,24 @@ static bool set_connector_keys(struct mtr_socket *s, const struct mtr_wire_keys 
            set_text(s->zmq, ZMQ_CURVE_SERVERKEY, keys->server_key, err);
 }
 
-/* libzmq replaces a socket file without asking. Is it another process's? */
-static bool is_served(const char *path)
+/* libzmq replaces a socket file without asking. Only one that refuses connections is nobody's: a
+ * busy one has no room for another just now. */
+static bool check_unserved(const char *path, struct mtr_error *err)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return false;
+        return mtr_fail_errno(err, "socket");
     memcpy(un.sun_path, path, strlen(path));
     bool served = connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0;
+    int why = errno;
     close(fd);
-    return served;
+    if (!served && (why == ECONNREFUSED || why == ENOENT))
+        return true;
+    if (served || why == EAGAIN)
+        return mtr_fail(err, MTR_BUSY, "%s: another process serves this socket", path);
+    errno = why;
+    return mtr_fail_errno(err, "%s", path);
 }
 
 static bool bind_ipc(struct mtr_socket *s, const char *address, struct mtr_error *err)
@@ -203,16 +216,27 @@ static bool bind_ipc(struct mtr_socket *s, const char *address, struct mtr_error
     struct stat st;
     if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return mtr_fail(err, MTR_INVALID, "%s: a file that is no socket is in the way", path);
-    if (is_served(path))
-        return mtr_fail(err, MTR_BUSY, "%s: another process serves this socket", path);
+    if (!check_unserved(path, err))
+        return false;
     mode_t before = umask(0117); /* never open to others, not even before the chmod */
     int rc = zmq_bind(s->zmq, address);
     umask(before);
     if (rc != 0)
         return mtr_fail(err, MTR_IO, "%s: %s", address, zmq_strerror(zmq_errno()));
-    if (chmod(path, 0660) != 0)
+    if (chmod(path, 0660) != 0 || lstat(path, &st) != 0)
         return mtr_fail_errno(err, "%s", path);
+    memcpy(s->path, path, strlen(path) + 1);
+    s->device = st.st_dev;
+    s->inode = st.st_ino;
     return true;
+}
+
+/* Another process may have taken the place since. */
+static void remove_file(const struct mtr_socket *s)
+{
+    struct stat st;
+    if (s->path[0] && lstat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
+        unlink(s->path);
 }
 
 static bool bind_any(struct mtr_socket *s, const char *address, struct mtr_error *err)
@@ -259,6 +283,7 @@ void mtr_socket_close(struct mtr_socket *s)
 {
     if (!s)
         return;
+    remove_file(s);
     if (s->zmq)
         zmq_close(s->zmq);
     free(s);
@@ -282,6 +307,18 @@ bool mtr_socket_send(struct mtr_socket *s, struct mtr_str peer, struct mtr_str m
     return true;
 }
 
+/* libzmq says "localhost:UID:GID:PID" of the other end of a unix socket, from SO_PEERCRED. */
+static pid_t peer_pid(zmq_msg_t *frame)
+{
+    const char *address = zmq_msg_gets(frame, "Peer-Address");
+    unsigned uid, gid;
+    int pid;
+    const char *numbers = address ? strchr(address, ':') : NULL;
+    if (!numbers || sscanf(numbers, ":%u:%u:%d", &uid, &gid, &pid) != 3 || pid < 0)
+        return 0;
+    return pid;
+}
+
 /* One frame into the arena. 1: taken, 0: none waits, -1: taken but lost for want of memory, -2: the
  * socket failed. */
 static int take_frame(struct mtr_socket *s, struct mtr_arena *arena, struct mtr_str *out,
@@ -302,6 +339,8 @@ static int take_frame(struct mtr_socket *s, struct mtr_arena *arena, struct mtr_
         copy[n] = 0;
     }
     *out = (struct mtr_str){copy, copy ? (size_t)n : 0};
+    if (s->kind == MTR_SOCKET_ROUTER && !*more)
+        s->peer_pid = peer_pid(&frame);
     zmq_msg_close(&frame);
     return copy ? 1 : -1;
 }
@@ -345,6 +384,11 @@ bool mtr_socket_receive(struct mtr_socket *s, struct mtr_arena *arena, struct mt
     if (got == -1)
         return mtr_fail(err, MTR_NO_MEMORY, "dropped a message for want of memory");
     return mtr_fail(err, MTR_INVALID, "dropped a message of several frames");
+}
+
+pid_t mtr_socket_peer_pid(const struct mtr_socket *s)
+{
+    return s->peer_pid;
 }
 
 int mtr_socket_fd(struct mtr_socket *s)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
@@ -53,8 +54,8 @@ bool mtr_wire_read_key(const char *path, bool secret, char key[41], struct mtr_e
 bool mtr_wire_check_key(const char *key); /* 40 characters of Z85? */
 
 /* keys: NULL or with an empty public_key for none. A path that another process serves is refused
- * with MTR_BUSY; a socket file that nobody serves is replaced. The socket file is not removed on
- * close. */
+ * with MTR_BUSY; a socket file that nobody serves is replaced. Closing removes the socket file,
+ * unless it is another's by then. */
 struct mtr_socket *mtr_socket_bind(struct mtr_wire *w, enum mtr_socket_kind kind,
                                    const char *address, const struct mtr_wire_keys *keys,
                                    struct mtr_error *err);
@@ -75,6 +76,11 @@ bool mtr_socket_send(struct mtr_socket *s, struct mtr_str peer, struct mtr_str m
  * on, or MTR_IO. */
 bool mtr_socket_receive(struct mtr_socket *s, struct mtr_arena *arena, struct mtr_str *peer,
                         struct mtr_str *message, struct mtr_error *err);
+
+/* The process that sent the message received last, as the kernel knows it: what the process says of
+ * itself proves nothing. 0 where that can't be known: over tcp, or from another PID namespace.
+ * ROUTER sockets only. */
+pid_t mtr_socket_peer_pid(const struct mtr_socket *s);
 
 /* A descriptor that polls readable when the socket may have something. It is edge-triggered and
  * also consumed by sends: always drain with mtr_socket_receive until none waits, before each poll.

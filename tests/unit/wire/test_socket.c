@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -125,7 +128,78 @@ START_TEST(a_served_path_is_not_stolen)
     ck_assert_ptr_nonnull(a);
     ck_assert_ptr_null(mtr_socket_bind(wire, MTR_SOCKET_REP, address, NULL, &err));
     ck_assert_int_eq(err.code, MTR_BUSY);
+    ck_assert_ptr_nonnull(strstr(err.message, path));
     mtr_socket_close(a);
+    ck_assert_int_ne(access(path, F_OK), 0); /* it leaves nothing behind */
+}
+END_TEST
+
+/* A listener of another process that takes no connection just now is not dead. */
+START_TEST(a_busy_path_is_not_stolen)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    int clients[8], fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    memcpy(un.sun_path, path, strlen(path));
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    for (int i = 0; i < 8; i++) {
+        clients[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(clients[i], (struct sockaddr *)&un, sizeof un);
+    }
+    ck_assert_ptr_null(mtr_socket_bind(wire, MTR_SOCKET_REP, address, NULL, &err));
+    ck_assert_int_eq(err.code, MTR_BUSY);
+    for (int i = 0; i < 8; i++)
+        close(clients[i]);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_stale_file_is_replaced)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    memcpy(un.sun_path, path, strlen(path));
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
+    close(fd); /* as a killed process leaves it */
+    struct mtr_socket *a = mtr_socket_bind(wire, MTR_SOCKET_REP, address, NULL, &err);
+    ck_assert_msg(a != NULL, "%s", err.message);
+    mtr_socket_close(a);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(the_file_of_a_successor_is_left_alone)
+{
+    struct mtr_socket *a = mtr_socket_bind(wire, MTR_SOCKET_REP, address, NULL, &err);
+    ck_assert_int_eq(unlink(path), 0);
+    struct mtr_socket *b = mtr_socket_bind(wire, MTR_SOCKET_REP, address, NULL, &err);
+    ck_assert(a && b);
+    mtr_socket_close(a);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    mtr_socket_close(b);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+/* The kernel's word, not the sender's. */
+START_TEST(the_sender_is_known)
+{
+    struct mtr_str peer;
+    struct mtr_socket *r = mtr_socket_bind(wire, MTR_SOCKET_ROUTER, address, NULL, &err);
+    ck_assert_ptr_nonnull(r);
+    pid_t child = fork();
+    if (child == 0) {
+        struct mtr_wire *w = mtr_wire_create(NULL);
+        struct mtr_socket *d = mtr_socket_connect(w, MTR_SOCKET_DEALER, address, NULL, NULL);
+        mtr_socket_send(d, (struct mtr_str){0}, MTR_STR("I am 1"), NULL);
+        mtr_socket_close(d);
+        mtr_wire_destroy(w);
+        _exit(0);
+    }
+    ck_assert(mtr_str_is(take(r, &peer), "I am 1"));
+    ck_assert_int_eq(mtr_socket_peer_pid(r), child);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    mtr_socket_close(r);
 }
 END_TEST
 
@@ -192,6 +266,10 @@ MTR_CHECK_MAIN("wire/socket")
     tcase_add_test(tc, request_and_reply);
     tcase_add_test(tc, several_frames_are_dropped_and_the_next_is_taken);
     tcase_add_test(tc, a_served_path_is_not_stolen);
+    tcase_add_test(tc, a_busy_path_is_not_stolen);
+    tcase_add_test(tc, a_stale_file_is_replaced);
+    tcase_add_test(tc, the_file_of_a_successor_is_left_alone);
+    tcase_add_test(tc, the_sender_is_known);
     tcase_add_test(tc, a_file_in_the_way_is_kept);
     tcase_add_test(tc, bad_addresses);
     tcase_add_test(tc, a_full_queue_is_busy);
