@@ -42,6 +42,7 @@ struct broker {
     struct mtr_access *access;
     struct mtr_http *http;
     int signal_fd;
+    bool made_run_dir;
 };
 
 /* ---- Setup ------------------------------------------------------------------------------------
@@ -81,7 +82,8 @@ static bool resolve_addresses(struct broker *b, struct mtr_error *err)
         o->plan_address = mtr_plan_address(&b->arena, o->run_dir);
     if (!o->admin_socket)
         o->admin_socket = mtr_admin_address(&b->arena, o->run_dir);
-    if (mkdir(o->run_dir, 0750) != 0 && errno != EEXIST)
+    b->made_run_dir = mkdir(o->run_dir, 0750) == 0;
+    if (!b->made_run_dir && errno != EEXIST)
         return mtr_fail_errno(err, "can't make the directory %s (see --run-dir)", o->run_dir);
     return true;
 }
@@ -354,6 +356,8 @@ int main(int argc, char **argv)
     mtr_http_free(b.http);
     mtr_access_free(b.access);
     mtr_served_model_free(b.model);
+    if (b.made_run_dir)
+        rmdir(b.options.run_dir); /* its sockets went with the engine */
     mtr_arena_free(&b.arena);
     return status;
 }

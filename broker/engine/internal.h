@@ -18,6 +18,7 @@
 #include "broker/sched/sched.h"
 #include "common/base/clock.h"
 #include "common/base/map.h"
+#include "common/wire/agreement.h"
 #include "common/wire/codec.h"
 #include "common/wire/plan.pb-c.h"
 #include "common/wire/socket.h"
@@ -66,9 +67,10 @@ struct mtr_worker {
     uint64_t seen_ns; /* last message */
     uint64_t step_ns; /* last result */
     uint64_t steps;
+    uint64_t answered; /* the last step of this life */
     uint32_t restarts;
-    uint32_t pid;
-    int pidfd; /* -1: not on this machine */
+    uint32_t pid; /* as the kernel says, or as it says itself where the kernel does not know */
+    int pidfd;    /* -1: not known to be on this machine */
     bool silent;
     char device[96];
     char phase[32];
@@ -76,6 +78,7 @@ struct mtr_worker {
     uint64_t memory_total_bytes, memory_free_bytes;
     uint32_t group_blocks[MTR_MAX_GROUPS];
     uint32_t snapshots;
+    struct mtr_agreement agreement; /* of Ready */
     char failure[200]; /* what it said before it went */
 };
 
@@ -102,7 +105,7 @@ struct mtr_engine {
     bool sched_has_worker, was_ready;
     uint64_t lost_ns; /* when the workers were last complete; for the grace time */
     uint64_t heartbeat_ns;
-    uint64_t sent_ns;               /* the last plan */
+    uint64_t sent_ns, sent_step;    /* the last plan */
     struct mtr_sched_stats counted; /* what the metrics have seen */
 
     struct mtr_arena round; /* messages of one loop */

@@ -10,7 +10,10 @@
  * given up and wakes again does no harm (it is told to exit).
  *
  * A worker on this machine is watched through its process descriptor, so its death is known at
- * once; any worker is watched by its heartbeats.
+ * once; any worker is watched by its heartbeats. Which process it is, the kernel says: what a
+ * message says of its sender may be a lie, and one that hangs is killed.
+ *
+ * Whatever a worker sends that can't be right makes it a lost one, with the reason in the log.
  */
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +28,7 @@
 #define HEARTBEAT_NS  (500 * MTR_NS_PER_MS)
 #define SILENT_NS     (2500 * MTR_NS_PER_MS) /* health says degraded */
 #define LOST_NS       (10 * MTR_NS_PER_S)    /* given up */
-#define MAX_BLOCKS    (1u << 22) /* of a group: 64 Mi tokens, whatever a worker says */
+#define MAX_BLOCKS    (1u << 22)             /* of a group: 64 Mi tokens, whatever a worker says */
 #define MAX_SNAPSHOTS (1u << 16)
 #define STUCK_NS      (120 * MTR_NS_PER_S) /* a step unanswered by a worker whose heart beats */
 
@@ -69,6 +72,8 @@ static void lose_scheduler_worker(struct mtr_engine *e, uint64_t now)
     mtr_count(e->metrics, MTR_C_WORKER_LOSSES, 1);
 }
 
+static void lose_ready(struct mtr_engine *e, uint64_t now);
+
 static void lose_worker(struct mtr_engine *e, uint32_t rank, const char *why, uint64_t now)
 {
     struct mtr_worker *w = &e->workers[rank];
@@ -83,6 +88,22 @@ static void lose_worker(struct mtr_engine *e, uint32_t rank, const char *why, ui
         close(w->pidfd);
     w->pidfd = -1;
     lose_scheduler_worker(e, now);
+    lose_ready(e, now);
+}
+
+/* It is told to end, and why. */
+static void refuse_worker(struct mtr_engine *e, uint32_t rank, const char *why, uint64_t now)
+{
+    send_exit(e, peer_of(&e->workers[rank]), e->workers[rank].epoch, why);
+    lose_worker(e, rank, why, now);
+}
+
+/* Ranks that have run steps together can't go on with a new one: they start again blank, too. */
+static void lose_ready(struct mtr_engine *e, uint64_t now)
+{
+    for (uint32_t r = 0; r < e->options.world_size; r++)
+        if (e->workers[r].state == MTR_WORKER_READY)
+            refuse_worker(e, r, "another rank was lost", now);
 }
 
 /* ---- Hello ------------------------------------------------------------------------------------
@@ -118,13 +139,12 @@ static bool send_load(struct mtr_engine *e, uint32_t rank)
     return send_message(e, peer_of(w), &message);
 }
 
-/* A descriptor of the process, if it is one of this machine. */
-static int open_process(struct mtr_engine *e, const Mtr__Hello *hello)
+/* A descriptor of the process at the other end of the plan socket, if it is one of this machine. */
+static int open_process(struct mtr_engine *e, pid_t pid)
 {
-    char host[256] = "";
-    if (gethostname(host, sizeof host - 1) != 0 || strcmp(host, hello->host) != 0)
+    if (pid <= 0)
         return -1;
-    int fd = (int)syscall(SYS_pidfd_open, (pid_t)hello->pid, 0);
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd >= 0 && !mtr_engine_watch(e, fd)) {
         close(fd);
         return -1;
@@ -154,8 +174,9 @@ static void on_hello(struct mtr_engine *e, struct mtr_str peer, const Mtr__Hello
         return;
     }
     struct mtr_worker *w = &e->workers[hello->rank];
+    pid_t pid = mtr_socket_peer_pid(e->plan_socket);
     if (w->state != MTR_WORKER_ABSENT) {
-        if (w->pid == hello->pid && mtr_str_equal(peer, peer_of(w)))
+        if (mtr_str_equal(peer, peer_of(w)))
             return; /* said twice */
         send_exit(e, peer_of(w), w->epoch, "another worker took this rank");
         lose_worker(e, hello->rank, "another worker took its rank", now);
@@ -165,14 +186,16 @@ static void on_hello(struct mtr_engine *e, struct mtr_str peer, const Mtr__Hello
     w->state = MTR_WORKER_LOADING;
     w->epoch = ++e->epoch;
     w->seen_ns = now;
-    w->pid = hello->pid;
-    w->pidfd = open_process(e, hello);
+    w->answered = 0;
+    w->pid = pid > 0 ? (uint32_t)pid : hello->pid;
+    w->pidfd = open_process(e, pid);
     w->memory_total_bytes = hello->memory_total_bytes;
     w->memory_free_bytes = hello->memory_free_bytes;
     w->failure[0] = '\0';
     snprintf(w->device, sizeof w->device, "%s", hello->device);
     snprintf(w->phase, sizeof w->phase, "starting");
-    mtr_info(e->log, "worker[%u] (pid %u) on %s: loading", hello->rank, w->pid, w->device);
+    mtr_info(e->log, "worker[%u] (pid %u of %.64s) on %s: loading", hello->rank, w->pid,
+             hello->host, w->device);
     if (!send_load(e, hello->rank))
         lose_worker(e, hello->rank, "it went away before it was told what to load", now);
 }
@@ -180,15 +203,35 @@ static void on_hello(struct mtr_engine *e, struct mtr_str peer, const Mtr__Hello
 /* ---- Ready ------------------------------------------------------------------------------------
  */
 
+/* Facts that the broker does not order, such as a build's details, must still be the same for all:
+ * ranks that compute differently give different sums. */
+static bool ranks_agree(struct mtr_engine *e, uint64_t now)
+{
+    for (uint32_t r = 1; r < e->options.world_size; r++) {
+        struct mtr_error error = {0};
+        char name[24];
+        snprintf(name, sizeof name, "rank %u", r);
+        if (mtr_agreement_compare(&e->workers[0].agreement, "rank 0", &e->workers[r].agreement,
+                                  name, &error))
+            continue;
+        refuse_worker(e, r, error.message, now);
+        return false;
+    }
+    return true;
+}
+
 /* The scheduler's capacity: what the smallest rank has. */
 static void give_scheduler_worker(struct mtr_engine *e, uint64_t now)
 {
     struct mtr_sched_capacity c = {0};
     struct mtr_error error = {0};
+    for (uint32_t r = 0; r < e->options.world_size; r++)
+        if (e->workers[r].state != MTR_WORKER_READY)
+            return;
+    if (!ranks_agree(e, now))
+        return;
     for (uint32_t r = 0; r < e->options.world_size; r++) {
         const struct mtr_worker *w = &e->workers[r];
-        if (w->state != MTR_WORKER_READY)
-            return;
         for (int g = 0; g < MTR_MAX_GROUPS; g++)
             if (r == 0 || w->group_blocks[g] < c.group_blocks[g])
                 c.group_blocks[g] = w->group_blocks[g];
@@ -200,10 +243,8 @@ static void give_scheduler_worker(struct mtr_engine *e, uint64_t now)
         return;
     }
     mtr_error_log(e->log, "the workers can't run this model: %s", error.message);
-    for (uint32_t r = 0; r < e->options.world_size; r++) {
-        send_exit(e, peer_of(&e->workers[r]), e->workers[r].epoch, error.message);
-        lose_worker(e, r, error.message, now);
-    }
+    for (uint32_t r = 0; r < e->options.world_size; r++)
+        refuse_worker(e, r, error.message, now);
 }
 
 static uint32_t at_most(uint32_t n, uint32_t limit)
@@ -211,16 +252,46 @@ static uint32_t at_most(uint32_t n, uint32_t limit)
     return n < limit ? n : limit;
 }
 
+/* What was ordered by send_load, as a worker must have understood it. */
+static void ordered(const struct mtr_engine *e, struct mtr_agreement *a)
+{
+    const struct mtr_plan *plan = e->model->plan;
+    mtr_agreement_make(a, &(struct mtr_agreement_facts){
+                              .build = MTR_VERSION,
+                              .hardware = plan->hardware,
+                              .precision = plan->precision,
+                              .cache_format = e->options.cache_format,
+                              .plan_digest = plan->digest,
+                              .block_tokens = e->sched_config.geometry.block_tokens,
+                              .max_slots = e->sched_config.max_batch_size,
+                              .max_step_tokens = plan->limits.max_step_tokens,
+                              .max_step_outputs = plan->limits.max_step_outputs,
+                              .max_sequence_tokens = e->model->max_sequence_tokens,
+                              .world_size = e->options.world_size,
+                          });
+}
+
+static bool check_ready(const struct mtr_engine *e, struct mtr_worker *w, const Mtr__Ready *ready,
+                        struct mtr_error *err)
+{
+    struct mtr_agreement ours;
+    uint32_t groups = e->model->plan->group_count;
+    if (ready->n_group_blocks != groups)
+        return mtr_fail(err, MTR_INVALID, "it has %zu cache groups, the model has %u",
+                        ready->n_group_blocks, groups);
+    ordered(e, &ours);
+    return mtr_agreement_read(&w->agreement, ready->agreement, ready->n_agreement, err) &&
+           mtr_agreement_compare(&ours, "the broker", &w->agreement, "the worker", err);
+}
+
 static void on_ready(struct mtr_engine *e, uint32_t rank, const Mtr__Ready *ready, uint64_t now)
 {
     struct mtr_worker *w = &e->workers[rank];
-    const struct mtr_plan *plan = e->model->plan;
+    struct mtr_error error = {0};
     if (w->state != MTR_WORKER_LOADING)
         return;
-    if (ready->plan_digest.len != sizeof plan->digest ||
-        memcmp(ready->plan_digest.data, plan->digest, sizeof plan->digest) != 0) {
-        send_exit(e, peer_of(w), w->epoch, "the plan digests differ");
-        lose_worker(e, rank, "its plan differs from the broker's: programs of two builds?", now);
+    if (!check_ready(e, w, ready, &error)) {
+        refuse_worker(e, rank, error.message, now);
         return;
     }
     for (size_t g = 0; g < MTR_MAX_GROUPS; g++)
@@ -241,6 +312,20 @@ static void on_ready(struct mtr_engine *e, uint32_t rank, const Mtr__Ready *read
 /* ---- Results ----------------------------------------------------------------------------------
  */
 
+/* Every rank answers every step, in order, and none that was not sent. */
+static bool check_order(const struct mtr_engine *e, const struct mtr_worker *w,
+                        const Mtr__StepResult *r, struct mtr_error *err)
+{
+    if (r->step != w->answered + 1 || r->step > e->sent_step)
+        return mtr_fail(err, MTR_INVALID,
+                        "it answers step %llu after step %llu, of %llu that were sent",
+                        (unsigned long long)r->step, (unsigned long long)w->answered,
+                        (unsigned long long)e->sent_step);
+    if (w != &e->workers[0] && r->n_lanes > 0)
+        return mtr_fail(err, MTR_INVALID, "it gives tokens, which is for rank 0 to do");
+    return true;
+}
+
 static void on_result(struct mtr_engine *e, uint32_t rank, const Mtr__FromWorker *message,
                       uint64_t now)
 {
@@ -249,16 +334,17 @@ static void on_result(struct mtr_engine *e, uint32_t rank, const Mtr__FromWorker
     struct mtr_error error = {0};
     if (w->state != MTR_WORKER_READY || !e->sched_has_worker)
         return;
-    w->step_ns = now;
-    w->steps++;
-    if (rank != 0)
-        return;
-    if (!mtr_unpack_result(&e->round, message, &result, &error) ||
-        !mtr_sched_result(e->sched, &result, now, &error)) {
-        send_exit(e, peer_of(w), w->epoch, "its answer made no sense");
-        lose_worker(e, rank, error.message, now);
+    if (!check_order(e, w, message->result, &error) ||
+        (rank == 0 && (!mtr_unpack_result(&e->round, message, &result, &error) ||
+                       !mtr_sched_result(e->sched, &result, now, &error)))) {
+        refuse_worker(e, rank, error.message, now);
         return;
     }
+    w->step_ns = now;
+    w->steps++;
+    w->answered++;
+    if (rank != 0)
+        return;
     mtr_count(e->metrics, MTR_C_STEPS, 1);
     mtr_observe(e->metrics, MTR_H_STEP, result.device_ns);
 }
@@ -291,8 +377,9 @@ static void on_message(struct mtr_engine *e, struct mtr_str peer, const Mtr__Fro
     switch (m->body_case) {
     case MTR__FROM_WORKER__BODY_PROGRESS:
         snprintf(w->phase, sizeof w->phase, "%s", m->progress->phase);
-        w->done_bytes = m->progress->done_bytes;
         w->total_bytes = m->progress->total_bytes;
+        w->done_bytes =
+            m->progress->done_bytes < w->total_bytes ? m->progress->done_bytes : w->total_bytes;
         break;
     case MTR__FROM_WORKER__BODY_READY:
         on_ready(e, rank, m->ready, now);
@@ -345,6 +432,7 @@ void mtr_workers_send_plans(struct mtr_engine *e)
     while (e->sched_has_worker && atomic_load(&e->behind) <= 0 &&
            (plan = mtr_sched_plan(e->sched, now))) {
         e->sent_ns = now;
+        e->sent_step = plan->step;
         for (uint32_t r = 0; r < e->options.world_size; r++) {
             struct mtr_worker *w = &e->workers[r];
             struct mtr_error error = {0};

@@ -17,6 +17,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/wire/agreement.h"
 #include "common/wire/codec.h"
 #include "common/wire/plan.pb-c.h"
 #include "common/wire/socket.h"
@@ -228,21 +229,36 @@ static bool say_hello(struct worker *w, struct mtr_error *err)
 
 static bool say_ready(struct worker *w, const Mtr__LoadModel *load, struct mtr_error *err)
 {
-    char digest[65] = "", *agreement[1];
+    static const uint8_t no_digest[32];
+    struct mtr_agreement agreement;
+    char *entries[MTR_AGREEMENT_ENTRIES];
     uint32_t blocks[MTR_MAX_GROUPS];
     Mtr__Ready ready = MTR__READY__INIT;
     Mtr__FromWorker m = MTR__FROM_WORKER__INIT;
     for (uint32_t g = 0; g < MTR_MAX_GROUPS; g++)
         blocks[g] = (uint32_t)number(w, OPT_BLOCKS);
-    for (size_t i = 0; i < load->plan_digest.len && i < 32; i++)
-        snprintf(digest + 2 * i, 3, "%02x", load->plan_digest.data[i]);
-    agreement[0] = mtr_arena_printf(&w->scratch, "plan=%s", digest);
-    ready.plan_digest = load->plan_digest;
+    mtr_agreement_make(
+        &agreement,
+        &(struct mtr_agreement_facts){
+            .build = MTR_VERSION,
+            .hardware = "host",
+            .precision = load->precision,
+            .cache_format = load->cache_format,
+            .plan_digest = load->plan_digest.len == 32 ? load->plan_digest.data : no_digest,
+            .block_tokens = load->block_tokens,
+            .max_slots = load->max_slots,
+            .max_step_tokens = load->max_step_tokens,
+            .max_step_outputs = load->max_step_outputs,
+            .max_sequence_tokens = load->max_sequence_tokens,
+            .world_size = load->world_size,
+        });
+    for (uint32_t i = 0; i < agreement.count; i++)
+        entries[i] = agreement.entries[i];
     ready.budget_bytes = ready.cache_bytes = 1ull << 30;
     ready.n_group_blocks = number(w, OPT_GROUPS);
     ready.group_blocks = blocks;
-    ready.n_agreement = 1;
-    ready.agreement = agreement;
+    ready.n_agreement = agreement.count;
+    ready.agreement = entries;
     m.body_case = MTR__FROM_WORKER__BODY_READY;
     m.ready = &ready;
     return send_message(w, &m, err);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/hash.h"
+#include "common/wire/agreement.h"
 #include "common/wire/codec.h"
 #include "worker/backend/host/host.h"
 #include "worker/session/guard.h"
@@ -19,10 +19,9 @@
 #include "worker/session/load.h"
 #include "worker/weights/progress.h"
 
-#define MESSAGE_BYTES (1u << 30) /* of one unpacked message, at most */
-#define SEND_MS       5000       /* the broker must make room for a message in this time */
-#define POLL_MS       500        /* between looks at the clock */
-#define MAX_AGREEMENT 8
+#define MESSAGE_BYTES (1u << 30)   /* of one unpacked message, at most */
+#define SEND_MS       5000         /* the broker must make room for a message in this time */
+#define POLL_MS       500          /* between looks at the clock */
 #define NOTIFY_NS     MTR_NS_PER_S /* between two signs of life to systemd */
 
 struct session {
@@ -113,11 +112,10 @@ static bool say_ready(struct session *s, const Mtr__LoadModel *load, uint64_t lo
                       struct mtr_error *err)
 {
     const struct mtr_loaded *m = &s->model;
-    char digest[65], *agreement[MAX_AGREEMENT];
+    struct mtr_agreement agreement;
+    char *entries[MTR_AGREEMENT_ENTRIES];
     Mtr__Ready ready = MTR__READY__INIT;
     Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
-    mtr_hex(m->plan->digest, sizeof m->plan->digest, digest);
-    ready.plan_digest = (ProtobufCBinaryData){sizeof m->plan->digest, m->plan->digest};
     ready.weight_bytes = m->weights.total_bytes;
     ready.arena_bytes = m->budget.fixed;
     ready.cache_bytes = m->budget.cache;
@@ -126,16 +124,23 @@ static bool say_ready(struct session *s, const Mtr__LoadModel *load, uint64_t lo
     ready.group_blocks = s->model.budget.group_blocks;
     ready.snapshot_slots = m->snapshots;
     ready.load_ns = load_ns;
-    struct mtr_arena *a = &s->message;
-    agreement[ready.n_agreement++] = mtr_arena_printf(a, "build=%s", MTR_VERSION);
-    agreement[ready.n_agreement++] = mtr_arena_printf(a, "plan=%s", digest);
-    agreement[ready.n_agreement++] = mtr_arena_printf(a, "cache_format=%s", load->cache_format);
-    agreement[ready.n_agreement++] = mtr_arena_printf(a, "max_slots=%u", load->max_slots);
-    agreement[ready.n_agreement++] =
-        mtr_arena_printf(a, "max_sequence_tokens=%u", m->plan->limits.max_sequence_tokens);
-    if (mtr_arena_failed(a))
-        return mtr_fail(err, MTR_NO_MEMORY, "no memory to say ready");
-    ready.agreement = agreement;
+    mtr_agreement_make(&agreement, &(struct mtr_agreement_facts){
+                                       .build = MTR_VERSION,
+                                       .hardware = m->plan->hardware,
+                                       .precision = m->plan->precision,
+                                       .cache_format = load->cache_format,
+                                       .plan_digest = m->plan->digest,
+                                       .block_tokens = load->block_tokens,
+                                       .max_slots = load->max_slots,
+                                       .max_step_tokens = m->plan->limits.max_step_tokens,
+                                       .max_step_outputs = m->plan->limits.max_step_outputs,
+                                       .max_sequence_tokens = m->plan->limits.max_sequence_tokens,
+                                       .world_size = load->world_size,
+                                   });
+    for (uint32_t i = 0; i < agreement.count; i++)
+        entries[i] = agreement.entries[i];
+    ready.n_agreement = agreement.count;
+    ready.agreement = entries;
     message.body_case = MTR__FROM_WORKER__BODY_READY;
     message.ready = &ready;
     return mtr_link_send(s->link, &message, SEND_MS, err);
