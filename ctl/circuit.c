@@ -104,7 +104,8 @@ int mtr_ctl_circuit(int argc, char **argv)
         .max_prefill_tokens = 512,
     };
     struct mtr_flag flags[] = {
-        {"hardware", MTR_FLAG_CHOICE, &o.hardware, NULL, "kernel class", 0, 0, "host"},
+        {"hardware", MTR_FLAG_CHOICE, &o.hardware, NULL, "kernel class", 0, 0,
+         "host|gb10|hopper|b200"},
         {"device", MTR_FLAG_STRING, &o.device, "NAME",
          "device to estimate for: host, gb10, h200, ..."},
         {"kv-cache-dtype", MTR_FLAG_STRING, &o.cache_format, "FORMAT", "format of the KV cache"},

@@ -222,7 +222,7 @@ bool mtr_report_plan(struct mtr_buf *out, const struct mtr_plan *plan,
     put_fit(out, plan, device);
     mtr_buf_printf(out, "bounds with %u tokens of history", context);
     if (strcmp(device->hardware, plan->hardware) != 0)
-        mtr_buf_printf(out, " (launches of class %s; class %s has no kernels here)", plan->hardware,
+        mtr_buf_printf(out, " (launches of class %s, on a device of class %s)", plan->hardware,
                        device->hardware);
     mtr_buf_printf(out, "; %s\n", device->source);
     mtr_buf_printf(out, "  %-22s %12s  %12s  %12s  %16s  %12s  %8s\n", "step", "weights", "cache",

@@ -17,7 +17,7 @@ class Hardware:
     """A class: its families and rules, those of its parent included."""
 
     def __init__(self, out, sources, path):
-        self.out, self.where = out, sources.name(path)
+        self.out, self.where, self.resolved = out, sources.name(path), False
         self.table = sources.load(path)
         self.name = self.table.get("name")
         if self.name != path.parent.name:
@@ -27,24 +27,30 @@ class Hardware:
         self.rule_where = sources.name(path.parent / "common/FUSIONS.toml")
 
     def entries(self, sources, path, key):
-        """A class with a parent may add nothing of its own."""
-        if "parent" in self.table and not path.exists():
+        """A class that takes them from another one may add nothing of its own."""
+        given = "parent" in self.table or key == "rule" and "fusions" in self.table
+        if given and not path.exists():
             return []
         return sources.load(path)[key]
 
     def resolve(self, classes, below=()):
-        """Takes what it lacks from its parent; the chain must end."""
-        parent = self.table.get("parent")
-        if parent is None or self in below:
-            if self in below:
-                fail(self.where, "a class can't be its own ancestor")
+        """Takes what it lacks from its parent, its rules from the class that `fusions` names; both
+        chains must end."""
+        if self in below:
+            fail(self.where, "a class can't be its own ancestor")
+        if self.resolved:
             return
-        if parent not in classes:
-            fail(self.where, f"there is no class {parent}")
-        classes[parent].resolve(classes, (*below, self))
-        self.families = inherited(classes[parent].families, self.families)
-        self.rules = inherited(classes[parent].rules, self.rules)
-        self.table = classes[parent].table | self.table
+        parent, rules = (self.table.get(key) for key in ("parent", "fusions"))
+        for name in (n for n in (parent, rules) if n is not None):
+            if name not in classes:
+                fail(self.where, f"there is no class {name}")
+            classes[name].resolve(classes, (*below, self))
+        if rules or parent:
+            self.rules = inherited(classes[rules or parent].rules, self.rules)
+        if parent:
+            self.families = inherited(classes[parent].families, self.families)
+            self.table = classes[parent].table | self.table
+        self.resolved = True
 
     def format(self, name, where):
         if name is None:
@@ -184,6 +190,8 @@ class Hardware:
         formats = [self.format(take(table, k, self.where), self.where)
                    for k in ("activations", "vectors", "cache")]
         words = [quote(take(table, k, self.where, None)) for k in ("vendor", "arch", "parent")]
+        for key in ("fusions", "ptx"):  # the one is resolved, the other gen_kernels.py's
+            take(table, key, self.where, None)
         text = row(quote(name), *words, *formats, len(families), len(rules),
                    out.array("struct mtr_family", families),
                    out.array("struct mtr_fusion_rule", rules))

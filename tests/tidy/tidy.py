@@ -70,7 +70,7 @@ PROGRAMS = {
 }
 ROOMS = {
     "common": ["base", "numeric", "checkpoint", "config", "circuit", "wire"],
-    "kernels": ["args", "host"],
+    "kernels": ["args", "host", "images"],
     "worker": ["backend", "comm", "weights", "ops", "exec"],
     "broker": ["text", "api", "parse", "grammar", "sched", "store", "telemetry", "engine", "http"],
 }

@@ -98,7 +98,8 @@ START_TEST(options_are_checked)
     model_config(&m, "golden-llama.json");
     struct mtr_plan_options good = {.hardware = "host", .cache = MTR_F32}, o = good;
     o.hardware = "abacus";
-    refuse_options(&m, o, MTR_UNSUPPORTED, "no hardware class \"abacus\"; there are: host");
+    refuse_options(&m, o, MTR_UNSUPPORTED,
+                   "no hardware class \"abacus\"; there are: b200, gb10, hopper, host");
     o = good;
     o.precision = "int3";
     refuse_options(&m, o, MTR_UNSUPPORTED, "precision \"int3\"");

@@ -78,7 +78,7 @@ START_TEST(plan_on_a_device)
     ck_assert(mtr_report_plan(&out, good_plan(&m), mtr_device_find("gb10"), 0));
     has("on gb10 (DGX Spark (GB10))");
     has("bounds with 4096 tokens of history");
-    has("class gb10 has no kernels here");
+    has("launches of class host, on a device of class gb10");
     has("decode, 8 lanes");
     has("prefill, 512 tokens");
     mtr_buf_clear(&out);
