@@ -221,14 +221,28 @@ static bool start_http(struct broker *b, struct mtr_error *err)
 /* ---- Running ----------------------------------------------------------------------------------
  */
 
+static void say_reread(struct broker *b, bool ok, const char *what, const struct mtr_error *why)
+{
+    if (ok)
+        mtr_info(&b->log, "the %s read again", what);
+    else
+        mtr_error_log(&b->log, "the %s not read again, nothing changes: %s", what, why->message);
+}
+
+/* What stands in files; the rest of the settings holds for the broker's life. */
 static void reload(struct broker *b)
 {
     struct mtr_error error = {0};
     const struct mtr_broker_options *o = &b->options;
-    if (mtr_access_load(b->access, o->auth_token, o->auth_tokens_file, &error))
-        mtr_info(&b->log, "API keys were read again");
-    else
-        mtr_error_log(&b->log, "API keys stay as they were: %s", error.message);
+    if (o->log_level_file)
+        say_reread(b, mtr_log_read_level(&b->log, o->log_level_file, &error), "log level was",
+                   &error);
+    if (o->auth_tokens_file)
+        say_reread(b, mtr_access_load(b->access, o->auth_token, o->auth_tokens_file, &error),
+                   "API keys were", &error);
+    if (!o->log_level_file && !o->auth_tokens_file)
+        mtr_info(&b->log, "nothing is to be read again: neither --log-level-file nor "
+                          "--auth-tokens-file was given");
 }
 
 /* Tells systemd how things are; READY once, when the first worker is. */
@@ -300,10 +314,30 @@ static void drain(struct broker *b)
     wait_idle(b, LAST_WORDS_NS);
 }
 
+/* Who started this process waits to hear that more is worth starting. */
+static void say_started(const struct mtr_broker_options *o)
+{
+    int fd = (int)o->started_fd;
+    if (fd == 0)
+        return;
+    if (write(fd, "", 1) != 1)
+        return; /* nobody waits any more */
+    close(fd);
+}
+
+static bool set_log_level(struct broker *b, struct mtr_error *err)
+{
+    const struct mtr_broker_options *o = &b->options;
+    enum mtr_level level;
+    if (mtr_level_parse(o->log_level, &level))
+        mtr_log_set_level(&b->log, level);
+    return !o->log_level_file || mtr_log_read_level(&b->log, o->log_level_file, err);
+}
+
 static bool start(struct broker *b, struct mtr_error *err)
 {
-    return block_signals(b, err) && resolve_addresses(b, err) && read_keys(b, err) &&
-           load_model(b, err) && start_engine(b, err) && start_http(b, err);
+    return set_log_level(b, err) && block_signals(b, err) && resolve_addresses(b, err) &&
+           read_keys(b, err) && load_model(b, err) && start_engine(b, err) && start_http(b, err);
 }
 
 static int print_help(struct mtr_broker_options *o)
@@ -319,7 +353,6 @@ int main(int argc, char **argv)
 {
     struct broker b = {.signal_fd = -1};
     struct mtr_error error = {0};
-    enum mtr_level level;
     mtr_broker_options_init(&b.options);
     mtr_log_init(&b.log, "broker");
     if (!mtr_broker_options_parse(&b.options, argc, argv, &error)) {
@@ -335,8 +368,7 @@ int main(int argc, char **argv)
         printf("metrale %s\n", MTR_VERSION);
         return 0;
     }
-    if (mtr_level_parse(b.options.log_level, &level))
-        mtr_log_set_level(&b.log, level);
+    say_started(&b.options);
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     mtr_arena_init(&b.arena, 0);
     if (b.options.die_with_parent)

@@ -39,7 +39,8 @@ struct mtr_broker_options {
     const char *curve_key, *curve_allow;
     uint32_t world_size;
     uint32_t worker_grace_s, drain_timeout_s;
-    const char *log_level;
+    const char *log_level, *log_level_file;
+    uint32_t started_fd; /* 0: none */
     bool die_with_parent, help, version;
 };
 

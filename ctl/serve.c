@@ -3,10 +3,10 @@
  * metralectl serve: a broker and its workers in the foreground, with one log.
  *
  * All flags go to the broker unread but for those that this process needs itself. The worker is
- * told only where to connect. A worker that dies is started again at once; one that dies young
- * again and again is started ever later, and after MAX_YOUNG_DEATHS before it was ever ready, not
- * at all: the server then ends with its last words in the log. Ctrl-C and SIGTERM drain; a second
- * one ends at once.
+ * told only where to connect, and started once the broker has found the flags right. A worker that
+ * dies is started again at once; one that dies young again and again is started ever later, and
+ * after MAX_YOUNG_DEATHS before it was ever ready, not at all: the server then ends with its last
+ * words in the log. Ctrl-C and SIGTERM drain; a second one ends at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +32,7 @@
 #define MAX_DELAY_NS     (5 * MTR_NS_PER_S)
 #define WORKER_EXIT_MS   3000
 #define MAX_ARGUMENTS    512
+#define MORE_ARGUMENTS   8 /* that are put before those given */
 
 struct supervisor {
     struct mtr_log log;
@@ -39,7 +40,7 @@ struct supervisor {
     struct mtr_clock clock;
     const char *broker_program, *worker_program;
     const char *run_dir, *plan_address, *admin_socket; /* admin_socket: NULL for the usual */
-    const char *log_level;
+    const char *log_level, *log_level_file;            /* log_level_file: or NULL */
     bool made_run_dir;
     int run_dir_fd; /* holds the lock on run_dir */
     char **broker_arguments;
@@ -49,6 +50,7 @@ struct supervisor {
     bool gave_up;
     bool stopping;
     int signal_fd;
+    int started_fd; /* readable once the broker has read its flags or is gone; -1: that is over */
     sigset_t old_signals;
 };
 
@@ -79,16 +81,20 @@ const char *mtr_find_program(struct mtr_arena *arena, const char *name, struct m
 }
 
 /* The child gets the signals as they were before ours were blocked, and a process group of its own:
- * Ctrl-C reaches us alone, we say in which order to stop. Children end with us (their flag
+ * Ctrl-C reaches us alone, we say in which order to stop. Only SIGHUP waits until the child is
+ * there to take it, since it would end a program that has just begun. Children end with us (their
+ * flag
  * --die-with-parent). 0 on failure. */
 static pid_t spawn(struct supervisor *s, const char *program, char **arguments)
 {
     posix_spawnattr_t attributes;
+    sigset_t mask = s->old_signals;
     pid_t pid = 0;
+    sigaddset(&mask, SIGHUP);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &s->old_signals);
+    posix_spawnattr_setsigmask(&attributes, &mask);
     int status = posix_spawn(&pid, program, NULL, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
     if (status != 0)
@@ -106,6 +112,8 @@ static void start_worker(struct supervisor *s)
                          "--log-level",
                          (char *)s->log_level,
                          "--die-with-parent",
+                         s->log_level_file ? "--log-level-file" : NULL,
+                         (char *)s->log_level_file,
                          NULL};
     s->restart_ns = 0;
     s->worker_started_ns = mtr_now_ns(&s->clock);
@@ -193,6 +201,8 @@ static void on_signal(struct supervisor *s, uint32_t signal)
 {
     if (signal == SIGHUP) {
         kill(s->broker, SIGHUP);
+        if (s->worker > 0)
+            kill(s->worker, SIGHUP);
         return;
     }
     if (signal != SIGCHLD) {
@@ -201,9 +211,20 @@ static void on_signal(struct supervisor *s, uint32_t signal)
     }
 }
 
+/* The broker's word that its flags are right; its end is heard of by a signal. */
+static void on_started(struct supervisor *s)
+{
+    char byte;
+    if (read(s->started_fd, &byte, 1) == 1 && !s->stopping)
+        start_worker(s);
+    close(s->started_fd);
+    s->started_fd = -1;
+}
+
 static int supervise(struct supervisor *s)
 {
-    struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
+    struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+                           {.fd = s->started_fd, .events = POLLIN}};
     int broker_status = 0;
     bool over = false;
     while (!over) {
@@ -214,7 +235,9 @@ static int supervise(struct supervisor *s)
             start_worker(s);
         else if (s->restart_ns)
             timeout = (int)((s->restart_ns - now) / MTR_NS_PER_MS) + 1;
-        poll(&fd, 1, timeout);
+        fds[1].fd = s->started_fd;
+        if (poll(fds, 2, timeout) > 0 && fds[1].revents)
+            on_started(s);
         while (read(s->signal_fd, &info, sizeof info) == sizeof info)
             on_signal(s, info.ssi_signo);
         over = reap(s, &broker_status);
@@ -252,19 +275,21 @@ static void end_worker(struct supervisor *s)
 /* ---- Start ------------------------------------------------------------------------------------
  */
 
-/* The value of a flag among the broker's arguments, in either spelling, or NULL. */
+/* The value of a flag among the broker's arguments, in either spelling, or NULL. Of several the
+ * last, as the broker sees it. */
 static const char *flag_value(int argc, char **argv, const char *name)
 {
     size_t len = strlen(name);
+    const char *value = NULL;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strncmp(argv[i], name, len) != 0)
             continue;
         if (argv[i][len] == '=')
-            return argv[i] + len + 1;
-        if (argv[i][len] == '\0')
-            return i + 1 < argc ? argv[i + 1] : NULL;
+            value = argv[i] + len + 1;
+        else if (argv[i][len] == '\0' && i + 1 < argc)
+            value = argv[++i];
     }
-    return NULL;
+    return value;
 }
 
 /* A second server there would give its worker to the first one's broker. The children inherit the
@@ -305,19 +330,24 @@ static bool choose_run_dir(struct supervisor *s, int argc, char **argv, struct m
     s->log_level = flag_value(argc, argv, "--log-level");
     if (!s->log_level)
         s->log_level = "info";
+    s->log_level_file = flag_value(argc, argv, "--log-level-file");
     return true;
 }
 
-static bool make_arguments(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
+static bool make_arguments(struct supervisor *s, int argc, char **argv, int started_fd,
+                           struct mtr_error *err)
 {
     if (argc > MAX_ARGUMENTS)
         return mtr_fail(err, MTR_TOO_LARGE, "more than %d arguments", MAX_ARGUMENTS);
-    s->broker_arguments = mtr_arena_calloc(&s->arena, (size_t)argc + 4, sizeof(char *));
+    s->broker_arguments =
+        mtr_arena_calloc(&s->arena, (size_t)argc + MORE_ARGUMENTS, sizeof(char *));
     if (!s->broker_arguments)
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory");
     int n = 0;
     s->broker_arguments[n++] = (char *)s->broker_program;
     s->broker_arguments[n++] = "--die-with-parent";
+    s->broker_arguments[n++] = "--started-fd";
+    s->broker_arguments[n++] = mtr_arena_printf(&s->arena, "%d", started_fd);
     if (!flag_value(argc, argv, "--run-dir")) {
         s->broker_arguments[n++] = "--run-dir";
         s->broker_arguments[n++] = (char *)s->run_dir;
@@ -333,8 +363,7 @@ static bool prepare(struct supervisor *s, int argc, char **argv, struct mtr_erro
     s->broker_program = mtr_find_program(&s->arena, "metrale-broker", err);
     s->worker_program =
         s->broker_program ? mtr_find_program(&s->arena, "metrale-worker", err) : NULL;
-    if (!s->worker_program || !choose_run_dir(s, argc, argv, err) ||
-        !make_arguments(s, argc, argv, err))
+    if (!s->worker_program || !choose_run_dir(s, argc, argv, err))
         return false;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -356,9 +385,34 @@ static bool wants_words_only(int argc, char **argv)
     return argc < 2;
 }
 
+/* The broker inherits the end of a pipe that it writes to; workers inherit neither. */
+static bool start_broker(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return mtr_fail_errno(err, "can't make a pipe");
+    s->started_fd = ends[0];
+    if (fcntl(ends[1], F_SETFD, 0) == 0 && make_arguments(s, argc, argv, ends[1], err))
+        s->broker = spawn(s, s->broker_program, s->broker_arguments);
+    close(ends[1]);
+    return s->broker || mtr_fail(err, MTR_IO, "the broker was not started");
+}
+
+/* What a broker that was killed could not do itself. */
+static void remove_run_dir(struct supervisor *s)
+{
+    const char *plan = mtr_arena_printf(&s->arena, "%s/plan.sock", s->run_dir);
+    const char *admin = mtr_arena_printf(&s->arena, "%s/admin.sock", s->run_dir);
+    if (plan)
+        unlink(plan);
+    if (admin)
+        unlink(admin);
+    rmdir(s->run_dir);
+}
+
 int mtr_ctl_serve(int argc, char **argv)
 {
-    struct supervisor s = {.signal_fd = -1, .run_dir_fd = -1};
+    struct supervisor s = {.signal_fd = -1, .run_dir_fd = -1, .started_fd = -1};
     struct mtr_error error = {0};
     mtr_log_init(&s.log, "serve");
     mtr_arena_init(&s.arena, 1u << 22);
@@ -372,19 +426,11 @@ int mtr_ctl_serve(int argc, char **argv)
         mtr_fail_errno(&error, "can't run %s", program);
         return mtr_ctl_error("serve", &error);
     }
-    if (!prepare(&s, argc, argv, &error))
-        return mtr_ctl_error(argv[0], &error);
-    s.broker = spawn(&s, s.broker_program, s.broker_arguments);
-    if (!s.broker)
-        return MTR_EXIT_FAILED;
-    start_worker(&s);
-    int status = supervise(&s);
+    bool ok = prepare(&s, argc, argv, &error) && start_broker(&s, argc, argv, &error);
+    int status = ok ? supervise(&s) : mtr_ctl_error(argv[0], &error);
     end_worker(&s);
-    if (s.made_run_dir) {
-        unlink(mtr_arena_printf(&s.arena, "%s/plan.sock", s.run_dir));
-        unlink(mtr_arena_printf(&s.arena, "%s/admin.sock", s.run_dir));
-        rmdir(s.run_dir);
-    }
+    if (s.made_run_dir)
+        remove_run_dir(&s);
     mtr_arena_free(&s.arena);
     return status;
 }

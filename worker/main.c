@@ -67,6 +67,8 @@ static size_t make_table(struct arguments *a, struct mtr_flag flags[MAX_FLAGS])
          "stop when the process that started this one ends"},
         {"log-level", MTR_FLAG_CHOICE, &a->log_level, NULL, "what to log", 0, 0,
          "error|warn|info|debug"},
+        {"log-level-file", MTR_FLAG_STRING, &a->session.log_level_file, "FILE",
+         "file that holds the log level; reread on SIGHUP"},
         {"help", MTR_FLAG_BOOL, &a->help, NULL, "print this"},
         {"version", MTR_FLAG_BOOL, &a->version, NULL, "print the version"},
     };
@@ -118,14 +120,16 @@ static bool read_keys(const struct arguments *a, struct mtr_wire_keys *keys, str
            mtr_wire_read_key(a->server_key, false, keys->server_key, err);
 }
 
-/* SIGTERM is read from a descriptor. SIGINT is ignored under a parent that handles Ctrl-C for the
- * whole group: the broker drains first, and tells workers to exit. Done before any thread starts.
+/* SIGTERM and SIGHUP are read from a descriptor. SIGINT is ignored under a parent that handles
+ * Ctrl-C for the whole group: the broker drains first, and tells workers to exit. Done before any
+ * thread starts.
  */
 static int take_signals(bool supervised)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
     if (supervised)
         signal(SIGINT, SIG_IGN);
     else
@@ -158,7 +162,9 @@ int main(int argc, char **argv)
     mtr_log_init(&log, source);
     if (mtr_level_parse(a.log_level, &level))
         mtr_log_set_level(&log, level);
-    ok = read_keys(&a, &keys, &err) && (!a.die_with_parent || mtr_guard_parent(&err));
+    ok = read_keys(&a, &keys, &err) &&
+         (!a.session.log_level_file || mtr_log_read_level(&log, a.session.log_level_file, &err)) &&
+         (!a.die_with_parent || mtr_guard_parent(&err));
     if (ok) {
         a.session.keys = a.key ? &keys : NULL;
         a.session.log = &log;

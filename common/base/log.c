@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES 4096
+#define LINE_BYTES  4096
+#define LEVEL_BYTES 64 /* of a file that holds a level */
 
 static const struct {
     const char *name, *label;
@@ -48,6 +50,29 @@ bool mtr_level_parse(const char *name, enum mtr_level *out)
             return true;
         }
     return false;
+}
+
+bool mtr_log_read_level(struct mtr_log *log, const char *path, struct mtr_error *err)
+{
+    char text[LEVEL_BYTES];
+    enum mtr_level level;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n < 0)
+        mtr_fail_errno(err, "can't read the log level from %s", path);
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    char *name = text + strspn(text, " \t\r\n");
+    name[strcspn(name, " \t\r\n")] = '\0';
+    if (!mtr_level_parse(name, &level))
+        return mtr_fail(err, MTR_INVALID,
+                        "%s: '%.20s' is no log level; expected error, warn, info or debug", path,
+                        name);
+    mtr_log_set_level(log, level);
+    return true;
 }
 
 static int put_head(const struct mtr_log *log, enum mtr_level level, char *line, size_t size)

@@ -15,6 +15,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "common/base/error.h"
+
 enum mtr_level { MTR_ERROR, MTR_WARN, MTR_INFO, MTR_DEBUG };
 
 struct mtr_log {
@@ -27,6 +29,9 @@ struct mtr_log {
 void mtr_log_init(struct mtr_log *log, const char *source);
 void mtr_log_set_level(struct mtr_log *log, enum mtr_level level);
 bool mtr_level_parse(const char *name, enum mtr_level *out); /* error warn info debug */
+
+/* Sets the level that stands in a file, alone but for white space. On failure it stays. */
+bool mtr_log_read_level(struct mtr_log *log, const char *path, struct mtr_error *err);
 
 void mtr_log(struct mtr_log *log, enum mtr_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A server under test: started, asked, stopped. Standard library only.
 
-Programs come from the environment: METRALECTL is the path of metralectl in the build tree. Every
+Programs come from the environment: METRALECTL is the path of metralectl in the build tree,
+MTR_BUILD_ROOT that tree. Every
 wait is bounded; whatever was started is stopped, also when a test fails.
 """
 
@@ -55,17 +56,15 @@ class Reply:
 class Server:
     """metralectl serve with a model; use it in a with statement."""
 
-    def __init__(self, *flags, model=None, wait=True, keep_log=True):
+    def __init__(self, *flags, model=None, wait=True):
         self.folder = tempfile.mkdtemp(prefix="metrale-test-")
         self.port = free_port()
         self.model = model or tiny_model(os.path.join(self.folder, "tiny"))
         self.log_path = os.path.join(self.folder, "log")
         self.run_dir = os.path.join(self.folder, "run")
-        command = [os.environ["METRALECTL"], "serve", self.model, "--port", str(self.port),
-                   "--run-dir", self.run_dir, *flags]
-        with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log)
+        self.others = []
+        self.process = self.launch(*self.program(), self.model, "--port", str(self.port),
+                                   "--run-dir", self.run_dir, *flags)
         try:
             if wait:
                 self.wait_ready()
@@ -80,6 +79,20 @@ class Server:
         self.stop()
 
     # ---- Life ----
+
+    def program(self):
+        return [os.environ["METRALECTL"], "serve"]
+
+    def launch(self, *command):
+        """A process whose output goes to the log."""
+        with open(self.log_path, "ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def start(self, program, *flags):
+        """One more program of the build tree, that ends when the server is stopped."""
+        path = os.path.join(os.environ["MTR_BUILD_ROOT"], program)
+        self.others.append(self.launch(path, *flags))
+        return self.others[-1]
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
@@ -114,6 +127,9 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        for other in self.others:
+            other.kill()
+            other.wait()
         if sys.exc_info()[0] and os.path.exists(self.log_path):
             sys.stderr.write(self.log())
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -203,6 +219,16 @@ class Server:
 
     def worker_pid(self):
         return self.status()["workers"][0]["pid"]
+
+
+class Broker(Server):
+    """metrale-broker alone; workers are started by hand."""
+
+    def program(self):
+        return [os.path.join(os.environ["MTR_BUILD_ROOT"], "broker", "metrale-broker")]
+
+    def start_worker(self, *flags, program="worker/metrale-worker"):
+        return self.start(program, "--connect", f"ipc://{self.run_dir}/plan.sock", *flags)
 
 
 def run_tests(module):

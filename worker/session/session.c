@@ -5,8 +5,10 @@
  */
 #include "worker/session/session.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -248,10 +250,28 @@ static bool drain(struct session *s, bool *any, struct mtr_error *err)
     }
 }
 
+static void reload(const struct session *s)
+{
+    struct mtr_error error = {0};
+    if (!s->o->log_level_file)
+        return;
+    if (mtr_log_read_level(s->log, s->o->log_level_file, &error))
+        mtr_info(s->log, "the log level was read again");
+    else
+        mtr_error_log(s->log, "the log level was not read again, nothing changes: %s",
+                      error.message);
+}
+
+/* True when a signal came that ends the session. */
 static bool signalled(const struct session *s)
 {
-    char info[128]; /* one struct signalfd_siginfo */
-    return s->o->signal_fd >= 0 && read(s->o->signal_fd, info, sizeof info) > 0;
+    struct signalfd_siginfo info;
+    while (s->o->signal_fd >= 0 && read(s->o->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGHUP)
+            return true;
+        reload(s);
+    }
+    return false;
 }
 
 static bool check_silence(const struct session *s, struct mtr_error *err)

@@ -23,7 +23,8 @@ struct mtr_session_options {
     const char *hardware;        /* kernel class: "host" */
     const char *instruction_set; /* host class, or NULL */
     uint32_t threads;            /* host class; 0: as the broker says, or one a core */
-    int signal_fd;               /* readable when SIGTERM came; -1: none */
+    int signal_fd;               /* a signalfd of SIGHUP and what ends the session; -1: none */
+    const char *log_level_file;  /* read again on SIGHUP, or NULL */
     int broker_wait_ms;          /* how long the broker may take to answer Hello */
     int silence_ms;              /* how long it may be silent after that */
     struct mtr_log *log;

@@ -103,6 +103,33 @@ START_TEST(errno_survives)
 }
 END_TEST
 
+START_TEST(a_file_holds_the_level)
+{
+    static const struct {
+        const char *text;
+        int level; /* -1: refused */
+    } cases[] = {{"debug\n", MTR_DEBUG}, {" \twarn \n\n", MTR_WARN},
+                 {"error", MTR_ERROR},   {"", -1},
+                 {"loud\n", -1},         {"DEBUG", -1}};
+    char path[] = "/tmp/mtr_level_XXXXXX";
+    struct mtr_error err = {0};
+    struct mtr_log log;
+    int fd = mkstemp(path);
+    mtr_log_init(&log, "x");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t n = strlen(cases[i].text);
+        mtr_log_set_level(&log, MTR_INFO);
+        ck_assert(ftruncate(fd, 0) == 0 && pwrite(fd, cases[i].text, n, 0) == (ssize_t)n);
+        ck_assert_int_eq(mtr_log_read_level(&log, path, &err), cases[i].level >= 0);
+        ck_assert_int_eq(log.level, cases[i].level >= 0 ? cases[i].level : MTR_INFO);
+        ck_assert(cases[i].level >= 0 || strstr(err.message, path));
+    }
+    close(fd);
+    unlink(path);
+    ck_assert(!mtr_log_read_level(&log, path, &err) && err.code == MTR_IO);
+}
+END_TEST
+
 MTR_CHECK_MAIN("base/log")
 {
     tcase_add_test(tc, a_line_has_time_level_source);
@@ -111,4 +138,5 @@ MTR_CHECK_MAIN("base/log")
     tcase_add_test(tc, a_message_is_one_line);
     tcase_add_test(tc, a_long_message_is_cut);
     tcase_add_test(tc, errno_survives);
+    tcase_add_test(tc, a_file_holds_the_level);
 }
