@@ -10,7 +10,7 @@
 #define MTR_GB10_DEQUANT_CUH
 
 #include "common/numeric/format.h"
-#include "kernels/gb10/common/device.cuh"
+#include "kernels/gb10/common/rows.cuh"
 
 /* Elements and bytes of a block. */
 struct mtr_weight_block {

@@ -1,204 +1,131 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What the kernels of this class share. Activations are bf16 in memory and f32 in arithmetic,
- * rounded to nearest even once, where they are stored. No function here uses more than sm_80 has.
- *
- * Rows are walked eight elements (16 bytes) at a time. A row whose length is no multiple of eight
- * does not start on 16 bytes; its elements are then read one by one, in the same order, so that the
- * arithmetic has one form.
- *
- * Where a result must not depend on which kernel computed it, products and sums that the compiler
- * might contract are written with __fmul_rn, __fadd_rn and __fmaf_rn.
- */
-#ifndef MTR_GB10_DEVICE_CUH
-#define MTR_GB10_DEVICE_CUH
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// The instructions that several kernels share, under the names of what they do. (PTX ISA 8.x:
+// cp.async, ldmatrix, mma.sync, griddepcontrol.)
+#pragma once
 
+#include <cuda_bf16.h>
 #include <stdint.h>
 
-#include "common/circuit/plan.h"
 #include "kernels/args/step.h"
 
-#define MTR_DEVICE          static __device__ __forceinline__
-#define MTR_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+namespace device {
 
-#define MTR_WARP 32
-#define MTR_ALL  0xffffffffu /* lanes of a warp */
+// enum mtr_rows and enum mtr_activation of common/circuit/plan.h, which is no header for devices.
+enum rows { ROWS_TOKENS, ROWS_OUTPUTS, ROWS_PAIRS, ROWS_LANES };
+enum activation { ACT_NONE, ACT_SILU, ACT_GELU, ACT_GELU_TANH, ACT_RELU, ACT_RELU2, ACT_SIGMOID };
 
-/* Rows of a kind in this step. Pairs are not a count of the step view. */
-MTR_DEVICE uint32_t mtr_step_rows(const struct mtr_step_view *step, uint32_t kind)
+__device__ inline uint32_t row_count(const struct mtr_step_view *step, uint32_t kind)
 {
-    switch (kind) {
-    case MTR_ROWS_TOKENS:
-        return step->tokens;
-    case MTR_ROWS_OUTPUTS:
-        return step->outputs;
-    case MTR_ROWS_LANES:
-        return step->lanes;
-    default:
-        return 0;
+    return kind == ROWS_TOKENS ? step->tokens : kind == ROWS_OUTPUTS ? step->outputs : step->lanes;
+}
+
+__device__ inline float activate(float x, uint32_t activation)
+{
+    switch (activation) {
+    case ACT_SILU:
+        return x / (1.0f + __expf(-x));
+    case ACT_GELU:
+        return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+    case ACT_GELU_TANH: {
+        float u = 0.79788456f * (x + 0.044715f * x * x * x);
+        return 0.5f * x * (1.0f + tanhf(u));
     }
-}
-
-/* ---- numbers ---- */
-
-MTR_DEVICE float mtr_bf16_low(uint32_t pair)
-{
-    return __uint_as_float(pair << 16);
-}
-
-MTR_DEVICE float mtr_bf16_high(uint32_t pair)
-{
-    return __uint_as_float(pair & 0xffff0000u);
-}
-
-MTR_DEVICE float mtr_bf16_value(uint16_t h)
-{
-    return __uint_as_float((uint32_t)h << 16);
-}
-
-/* Two f32 as a pair of bf16, the first in the low half. */
-MTR_DEVICE uint32_t mtr_bf16_pair(float low, float high)
-{
-    uint32_t pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-MTR_DEVICE uint16_t mtr_bf16_round(float f)
-{
-    return (uint16_t)mtr_bf16_pair(f, 0.0f);
-}
-
-MTR_DEVICE float mtr_f16_value(uint16_t h)
-{
-    float f;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
-    return f;
-}
-
-/* 2^x; 0 for -infinity, exactly 1 for 0. */
-MTR_DEVICE float mtr_exp2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* ---- eight elements ---- */
-
-MTR_DEVICE void mtr_widen8(uint4 raw, float (&out)[8])
-{
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        out[2 * i] = mtr_bf16_low(words[i]);
-        out[2 * i + 1] = mtr_bf16_high(words[i]);
+    case ACT_RELU:
+        return fmaxf(x, 0.0f);
+    case ACT_RELU2: {
+        float y = fmaxf(x, 0.0f);
+        return y * y;
     }
-}
-
-MTR_DEVICE uint4 mtr_narrow8(const float (&v)[8])
-{
-    return make_uint4(mtr_bf16_pair(v[0], v[1]), mtr_bf16_pair(v[2], v[3]),
-                      mtr_bf16_pair(v[4], v[5]), mtr_bf16_pair(v[6], v[7]));
-}
-
-/* Elements [at, at + 8) of a row of `cols` bf16; 0 for those beyond its end. */
-MTR_DEVICE void mtr_load8(const void *row, uint32_t at, uint32_t cols, float (&out)[8])
-{
-    const uint16_t *p = (const uint16_t *)row + at;
-    if (cols % 8 == 0) {
-        mtr_widen8(*(const uint4 *)p, out);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        out[i] = at + i < cols ? mtr_bf16_value(p[i]) : 0.0f;
-}
-
-MTR_DEVICE void mtr_store8(void *row, uint32_t at, uint32_t cols, const float (&v)[8])
-{
-    uint16_t *p = (uint16_t *)row + at;
-    if (cols % 8 == 0) {
-        *(uint4 *)p = mtr_narrow8(v);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        if (at + i < cols)
-            p[i] = mtr_bf16_round(v[i]);
-}
-
-/* The same for a vector of f32, where cols is that of the row it goes with. */
-MTR_DEVICE void mtr_load8_f32(const float *p, uint32_t at, uint32_t cols, float (&out)[8])
-{
-    if (cols % 8 == 0) {
-        const float4 a = *(const float4 *)(p + at), b = *(const float4 *)(p + at + 4);
-        out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w;
-        out[4] = b.x, out[5] = b.y, out[6] = b.z, out[7] = b.w;
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        out[i] = at + i < cols ? p[at + i] : 0.0f;
-}
-
-/* What a bf16 row will hold of these numbers. */
-MTR_DEVICE void mtr_round8(float (&v)[8])
-{
-    mtr_widen8(mtr_narrow8(v), v);
-}
-
-/* ---- sums ---- */
-
-/* Over `lanes` (a power of two) neighbouring lanes of a warp; the same bits in all of them. */
-MTR_DEVICE float mtr_sum_lanes(float v, int lanes)
-{
-    for (int i = lanes / 2; i > 0; i /= 2)
-        v = __fadd_rn(v, __shfl_xor_sync(MTR_ALL, v, i));
-    return v;
-}
-
-/* Over the block, warps in order; `parts` is shared memory for one float a warp. For all threads of
- * the block at once; not to be called again before another barrier. */
-MTR_DEVICE float mtr_sum_block(float v, float *parts)
-{
-    v = mtr_sum_lanes(v, MTR_WARP);
-    if (threadIdx.x % MTR_WARP == 0)
-        parts[threadIdx.x / MTR_WARP] = v;
-    __syncthreads();
-    float sum = parts[0];
-    for (uint32_t i = 1; i < blockDim.x / MTR_WARP; i++)
-        sum = __fadd_rn(sum, parts[i]);
-    return sum;
-}
-
-/* ---- activations ---- */
-
-/* x / (1 + e^-y) */
-MTR_DEVICE float mtr_gate(float x, float y)
-{
-    return __fdividef(x, 1.0f + mtr_exp2(-1.44269504f * y));
-}
-
-MTR_DEVICE float mtr_activate(uint32_t kind, float x)
-{
-    float positive = x > 0.0f ? x : 0.0f;
-    switch (kind) {
-    case MTR_ACT_SILU:
-        return mtr_gate(x, x);
-    case MTR_ACT_GELU:
-        return x * 0.5f * erfcf(-0.70710678f * x);
-    case MTR_ACT_GELU_TANH: /* tanh as a logistic function: 2 sqrt(2 / pi) */
-        return mtr_gate(x, 1.5957691216f * (x + 0.044715f * x * x * x));
-    case MTR_ACT_RELU:
-        return positive;
-    case MTR_ACT_RELU2:
-        return positive * positive;
-    case MTR_ACT_SIGMOID:
-        return mtr_gate(1.0f, x);
+    case ACT_SIGMOID:
+        return 1.0f / (1.0f + __expf(-x));
     default:
         return x;
     }
 }
 
+// A kernel may be started while the one before it on the stream still runs (programmatic dependent
+// launch); nothing that others write may be touched before this returns. Every kernel calls it, so
+// that order is kept through a chain of them.
+__device__ inline void wait_for_predecessor()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+// Lets the kernel after this one be started as blocks find room.
+__device__ inline void let_successor_start()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ inline uint32_t shared_address(const void *p)
+{
+    return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// 16 bytes to shared memory, asynchronously and past L1; what lies beyond `bytes` is zero.
+__device__ inline void copy16(uint32_t shared, const void *global, uint32_t bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+                 "r"(bytes)
+                 : "memory");
+}
+
+__device__ inline void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// All but the newest N groups have arrived.
+template <int N>
+__device__ inline void wait_copies()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// 8x8 matrices of 16-bit elements; lane i addresses a row of matrix i / 8.
+__device__ inline void load_matrix4(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d,
+                                    uint32_t shared)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+                 : "r"(shared)
+                 : "memory");
+}
+
+__device__ inline void load_matrix4(uint32_t (&m)[4], uint32_t shared)
+{
+    load_matrix4(m[0], m[1], m[2], m[3], shared);
+}
+
+__device__ inline void load_matrix4_transposed(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d,
+                                               uint32_t shared)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+                 : "r"(shared)
+                 : "memory");
+}
+
+__device__ inline void load_matrix2(uint32_t (&m)[2], uint32_t shared)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(m[0]), "=r"(m[1])
+                 : "r"(shared)
+                 : "memory");
+}
+
+// d [16, 8] += a [16, 16] b [16, 8], bf16 in, f32 sums.
+__device__ inline void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+} // namespace device

@@ -2,7 +2,7 @@
 /* Row-wise sums, products and activations. A block takes a row. */
 #include "kernels/args/elementwise.h"
 
-#include "kernels/gb10/common/device.cuh"
+#include "kernels/gb10/common/rows.cuh"
 
 #define THREADS 512
 
@@ -15,9 +15,9 @@ MTR_DEVICE float apply(const struct mtr_elementwise_args &args, float a, float b
     case ADD:
         return a + b;
     case GLU:
-        return mtr_activate(args.activation, a) * b;
+        return device::activate(args.activation, a) * b;
     case ACTIVATE:
-        return mtr_activate(args.activation, a);
+        return device::activate(args.activation, a);
     case SCALE:
         return a * args.multiplier;
     }
@@ -26,7 +26,7 @@ MTR_DEVICE float apply(const struct mtr_elementwise_args &args, float a, float b
 
 template <enum operation OP> MTR_DEVICE void elementwise(const struct mtr_elementwise_args &args)
 {
-    const uint32_t rows = mtr_step_rows(args.step, args.rows_kind), cols = args.cols;
+    const uint32_t rows = device::row_count(args.step, args.rows_kind), cols = args.cols;
     for (uint32_t r = blockIdx.x; r < rows; r += gridDim.x) {
         uint64_t from = (uint64_t)r * cols;
         const uint16_t *x = (const uint16_t *)args.a + from, *z = (const uint16_t *)args.b + from;
@@ -48,6 +48,7 @@ template <enum operation OP> MTR_DEVICE void elementwise(const struct mtr_elemen
 #define ELEMENTWISE(name, op)                                                                      \
     MTR_KERNEL(THREADS) name(const __grid_constant__ struct mtr_elementwise_args args)             \
     {                                                                                              \
+        mtr_begin();                                                                               \
         elementwise<op>(args);                                                                     \
     }
 
@@ -58,7 +59,8 @@ ELEMENTWISE(scale, SCALE)
 
 MTR_KERNEL(THREADS) gather(const __grid_constant__ struct mtr_elementwise_args args)
 {
-    const uint32_t rows = mtr_step_rows(args.step, args.rows_kind), cols = args.cols;
+    mtr_begin();
+    const uint32_t rows = device::row_count(args.step, args.rows_kind), cols = args.cols;
     for (uint32_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const uint16_t *x = (const uint16_t *)args.a + (uint64_t)args.gather[r] * cols;
         uint16_t *y = (uint16_t *)args.y + (uint64_t)r * cols;

@@ -30,6 +30,7 @@ template <enum mtr_format F> MTR_DEVICE void embed(const struct mtr_embed_args &
 #define EMBED(name, format)                                                                        \
     MTR_KERNEL(THREADS) embed_##name(const __grid_constant__ struct mtr_embed_args args)           \
     {                                                                                              \
+        mtr_begin();                                                                               \
         embed<format>(args);                                                                       \
     }
 

@@ -9,7 +9,7 @@
  */
 #include "kernels/args/rms_norm.h"
 
-#include "kernels/gb10/common/device.cuh"
+#include "kernels/gb10/common/rows.cuh"
 
 #define THREADS 256
 #define HELD    4 /* groups: 8192 columns */
@@ -80,8 +80,9 @@ MTR_DEVICE void norm_row(const struct mtr_rms_norm_args &args, const uint16_t *x
 
 MTR_KERNEL(THREADS) rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
 {
+    mtr_begin();
     __shared__ float parts[THREADS / MTR_WARP];
-    uint32_t rows = mtr_step_rows(args.step, args.rows_kind);
+    uint32_t rows = device::row_count(args.step, args.rows_kind);
     for (uint32_t r = blockIdx.x; r < rows; r += gridDim.x) {
         uint64_t from = (args.gather ? (uint64_t)args.gather[r] : r) * args.cols;
         uint16_t *residual = args.residual ? (uint16_t *)args.residual + from : NULL;

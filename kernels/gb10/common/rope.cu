@@ -11,7 +11,7 @@
  */
 #include "kernels/args/rope.h"
 
-#include "kernels/gb10/common/device.cuh"
+#include "kernels/gb10/common/rows.cuh"
 
 #define THREADS        512
 #define ROTARY_THREADS 64
@@ -63,6 +63,7 @@ MTR_DEVICE void sine_cosine(float angle, float *s, float *c)
 
 MTR_KERNEL(ROTARY_THREADS) rotary(const __grid_constant__ struct mtr_rotary_args args)
 {
+    mtr_begin();
     for (uint32_t r = blockIdx.x; r < args.step->tokens; r += gridDim.x) {
         float *cosines = args.table + (uint64_t)r * 2 * args.pairs, *sines = cosines + args.pairs;
         float position = (float)args.step->positions[r];
@@ -234,6 +235,7 @@ template <int C> MTR_DEVICE void append_row(const struct mtr_rope_append_args &a
 
 MTR_KERNEL(THREADS) rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
 {
+    mtr_begin();
     bool fours = args.head_dim % 8 == 0 && (!args.table || args.pairs % 4 == 0);
     for (uint32_t r = blockIdx.x; r < args.step->tokens; r += gridDim.x)
         if (fours)

@@ -6,7 +6,7 @@
  */
 #include "kernels/args/sample.h"
 
-#include "kernels/gb10/common/device.cuh"
+#include "kernels/gb10/common/rows.cuh"
 
 #define THREADS MTR_SAMPLE_THREADS
 #define AHEAD   4 /* loads of a thread in flight */
@@ -78,6 +78,7 @@ MTR_DEVICE int32_t slot_behind(const struct mtr_step_view *step, uint32_t r)
 
 MTR_KERNEL(THREADS) argmax(const __grid_constant__ struct mtr_sample_args args)
 {
+    mtr_begin();
     __shared__ uint64_t parts[THREADS / MTR_WARP];
     for (uint32_t r = blockIdx.x; r < args.step->outputs; r += gridDim.x) {
         const float *row = args.logits + (uint64_t)r * args.stride;
