@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The executor's life, and the order of a step.
+ * The executor's life, and what memory it takes.
  */
 #include "worker/exec/exec.h"
 
 #include <stdlib.h>
 
+#include "worker/backend/host/pool.h"
 #include "worker/exec/executor.h"
 
 #define RESULT_BYTES (256u << 20) /* a limit, not a reservation: scores of a long prompt */
 #define MIN_BLOCKS   16           /* of each group: less serves nobody */
 #define CACHE_SHARE  2            /* cached prefixes beside running sequences */
+#define LOGITS_BYTES (32u << 20)  /* pinned, at most, unless one row takes more */
+#define POOL_THREADS 16           /* that sample, where the backend has none */
 
+/* Sampling runs on the backend's threads; a device has none. */
 static bool init_samplers(struct mtr_exec *e, struct mtr_error *err)
 {
     uint32_t n = e->device.processors;
+    if (!e->backend->ops->parallel) {
+        n = mtr_pool_cores() < POOL_THREADS ? mtr_pool_cores() : POOL_THREADS;
+        e->pool = mtr_pool_create(n, err);
+        if (!e->pool)
+            return false;
+    }
     n = n < 1 ? 1 : n > MTR_EXEC_MAX_SAMPLERS ? MTR_EXEC_MAX_SAMPLERS : n;
     e->samplers = calloc(n, sizeof *e->samplers);
     if (!e->samplers)
@@ -30,31 +40,44 @@ static bool init_host(struct mtr_exec *e, uint32_t max_slots, struct mtr_error *
     const struct mtr_plan_limits *l = &e->plan->limits;
     e->slot_marks = calloc(max_slots, sizeof *e->slot_marks);
     e->segments = calloc(l->max_lanes, sizeof *e->segments);
-    e->rows = calloc(l->max_step_outputs, sizeof *e->rows);
-    if (!e->slot_marks || !e->segments || !e->rows)
+    if (!e->slot_marks || !e->segments)
         return mtr_fail(err, MTR_NO_MEMORY, "no memory for %u lanes", l->max_lanes);
-    mtr_arena_init(&e->arena, RESULT_BYTES);
     return init_samplers(e, err);
+}
+
+static bool init_flight(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *err)
+{
+    const struct mtr_backend_ops *ops = e->backend->ops;
+    const struct mtr_plan_limits *l = &e->plan->limits;
+    mtr_arena_init(&f->arena, RESULT_BYTES);
+    f->rows = calloc(l->max_step_outputs, sizeof *f->rows);
+    if (!f->rows)
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory for %u rows", l->max_step_outputs);
+    f->first = ops->event_create(e->backend, err);
+    f->last = f->first ? ops->event_create(e->backend, err) : NULL;
+    if (!f->last || !mtr_view_init(&f->view, e->backend, l, err) ||
+        !mtr_staging_init(&f->staging, e->backend, err))
+        return false;
+    f->chosen = ops->alloc_pinned(e->backend, l->max_step_outputs * sizeof *f->chosen, err);
+    return f->chosen || mtr_error_prefix(err, "chosen tokens");
 }
 
 static bool init_device(struct mtr_exec *e, struct mtr_error *err)
 {
     const struct mtr_backend_ops *ops = e->backend->ops;
-    const struct mtr_plan_limits *l = &e->plan->limits;
     e->stream = ops->stream_create(e->backend, err);
-    if (!e->stream)
-        return false;
-    e->first = ops->event_create(e->backend, err);
-    e->last = e->first ? ops->event_create(e->backend, err) : NULL;
-    if (!e->last)
+    e->argmax = e->stream ? ops->kernel(e->backend, "sample", "argmax", err) : NULL;
+    if (!e->argmax)
         return false;
     for (uint32_t i = 0; i < MTR_PLANS_IN_FLIGHT; i++)
-        if (!mtr_view_init(&e->views[i], e->backend, l, err))
+        if (!init_flight(e, &e->flights[i], err))
             return false;
     if (e->device.unified)
         return true;
-    size_t bytes = l->max_step_outputs * e->plan->buffers[e->plan->logits].row_bytes;
-    e->logits = ops->alloc_pinned(e->backend, bytes, err);
+    size_t row = e->plan->buffers[e->plan->logits].row_bytes, most = LOGITS_BYTES / row;
+    uint32_t rows = e->plan->limits.max_step_outputs;
+    e->logit_rows = most < 1 ? 1 : most < rows ? (uint32_t)most : rows;
+    e->logits = ops->alloc_pinned(e->backend, e->logit_rows * row, err);
     return e->logits || mtr_error_prefix(err, "logits");
 }
 
@@ -97,17 +120,28 @@ struct mtr_exec *mtr_exec_create(const struct mtr_exec_options *o, struct mtr_er
     return NULL;
 }
 
+static void free_flight(struct mtr_exec *e, struct mtr_flight *f)
+{
+    const struct mtr_backend_ops *ops = e->backend->ops;
+    if (f->chosen)
+        ops->free_pinned(e->backend, f->chosen);
+    mtr_staging_free(&f->staging, e->backend);
+    mtr_view_free(&f->view, e->backend);
+    if (f->last)
+        ops->event_destroy(e->backend, f->last);
+    if (f->first)
+        ops->event_destroy(e->backend, f->first);
+    free(f->rows);
+    mtr_arena_free(&f->arena);
+}
+
 static void free_device(struct mtr_exec *e)
 {
     const struct mtr_backend_ops *ops = e->backend->ops;
     if (e->logits)
         ops->free_pinned(e->backend, e->logits);
     for (uint32_t i = MTR_PLANS_IN_FLIGHT; i-- > 0;)
-        mtr_view_free(&e->views[i], e->backend);
-    if (e->last)
-        ops->event_destroy(e->backend, e->last);
-    if (e->first)
-        ops->event_destroy(e->backend, e->first);
+        free_flight(e, &e->flights[i]);
     if (e->stream)
         ops->stream_destroy(e->backend, e->stream);
 }
@@ -116,6 +150,8 @@ void mtr_exec_destroy(struct mtr_exec *e)
 {
     if (!e)
         return;
+    if (e->in_flight) /* it reads and writes what is freed here */
+        e->backend->ops->stream_wait(e->backend, e->stream, NULL);
     mtr_slots_free(&e->slots, e->backend);
     mtr_exec_memory_free(&e->memory);
     mtr_exec_unresolve(e);
@@ -123,61 +159,20 @@ void mtr_exec_destroy(struct mtr_exec *e)
     for (uint32_t i = 0; i < e->sampler_count; i++)
         mtr_sampler_scratch_free(&e->samplers[i]);
     free(e->samplers);
-    mtr_arena_free(&e->arena);
-    free(e->rows);
+    mtr_pool_destroy(e->pool);
     free(e->segments);
     free(e->slot_marks);
     free(e);
 }
 
-/* Effects and lanes, in the order of the plan. */
-static bool apply(struct mtr_exec *e, const struct mtr_step_plan *plan, struct mtr_error *err)
-{
-    for (uint32_t i = 0; i < plan->effect_count; i++)
-        if (!mtr_exec_effect(&e->memory, e->stream, &plan->effects[i], err))
-            return false;
-    for (uint32_t i = 0; i < plan->lane_count; i++)
-        if (!mtr_slots_apply(&e->slots, e->backend, e->stream, &plan->lanes[i], err))
-            return false;
-    return true;
-}
-
-static bool run_passes(struct mtr_exec *e, const struct mtr_step_plan *plan,
-                       struct mtr_lane_output *outputs, struct mtr_error *err)
-{
-    struct mtr_cursor at = {0};
-    struct mtr_pass pass;
-    while (mtr_exec_next_pass(e, plan, &at, &pass))
-        if (!mtr_exec_run(e, plan, &pass, err) || !mtr_outputs_pass(e, plan, &pass, outputs, err))
-            return false;
-    return true;
-}
-
-bool mtr_exec_step(struct mtr_exec *e, const struct mtr_step_plan *plan,
-                   struct mtr_step_result *result, struct mtr_error *err)
-{
-    const struct mtr_backend_ops *ops = e->backend->ops;
-    struct mtr_lane_output *outputs;
-    *result = (struct mtr_step_result){.step = plan->step};
-    if (!mtr_exec_check(e, plan, err))
-        return false;
-    return ops->event_record(e->backend, e->first, e->stream, err) && apply(e, plan, err) &&
-           mtr_outputs_begin(e, plan, &outputs, err) && run_passes(e, plan, outputs, err) &&
-           mtr_outputs_end(e, plan, outputs, result, err) &&
-           ops->event_record(e->backend, e->last, e->stream, err) &&
-           ops->event_wait(e->backend, e->last, err) &&
-           ops->event_elapsed_ns(e->backend, e->first, e->last, &result->device_ns, err);
-}
-
 uint64_t mtr_exec_fixed_bytes(const struct mtr_plan *p, uint32_t max_slots, uint32_t snapshots)
 {
     uint64_t bytes = p->arena_bytes + MTR_PLANS_IN_FLIGHT * mtr_view_bytes(&p->limits);
+    bytes += mtr_exec_scratch_bytes(p) + p->limits.max_step_outputs * sizeof(int32_t);
     for (uint32_t i = 0; i < p->state_count; i++)
         bytes += p->states[i].slot_bytes * ((uint64_t)max_slots + snapshots);
     uint64_t tokens = (uint64_t)max_slots * p->limits.max_sequence_tokens;
-    for (uint32_t g = 0; g < p->group_count; g++)
-        bytes += tokens / p->groups[g].block_tokens * sizeof(int32_t) * 2;
-    return bytes + tokens * sizeof(uint32_t);
+    return bytes + 2 * mtr_slots_bytes(p, max_slots) + tokens * sizeof(uint32_t);
 }
 
 /* Blocks of a group that one sequence of the greatest length holds at once. */

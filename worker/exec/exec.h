@@ -9,6 +9,12 @@
  * allows; more than one is needed only when lanes are scored, and since a row's bits do not depend
  * on how rows are cut into passes, nobody can tell.
  *
+ * A step begins and finishes. Begun, it is under way on the device, and the caller is free to do
+ * something else, or to begin the next one: up to MTR_PLANS_IN_FLIGHT run one behind the other.
+ * Where every token that a step is to give is the largest logit and nothing else is asked for, the
+ * device chooses it, and the next step reads it there. Other tokens are chosen by this process when
+ * the step finishes, and a step that needs them can't begin before (mtr_exec_can_begin).
+ *
  * A slot is what the scheduler gives a sequence: a token history, one block table for each cache
  * group, sampling parameters. Slots persist between steps; the broker names them by number.
  *
@@ -51,9 +57,30 @@ struct mtr_exec_options {
 struct mtr_exec *mtr_exec_create(const struct mtr_exec_options *options, struct mtr_error *err);
 void mtr_exec_destroy(struct mtr_exec *e); /* NULL is fine */
 
-/* Runs one step. The result's arrays are valid until the next step. Codes: MTR_INVALID and
- * MTR_UNSUPPORTED for plans that are refused; anything else means that the device or this process
- * is in trouble and the executor must not be used again. */
+/* Loads kernels and captures graphs with steps of no rows, so that the first steps are as fast as
+ * later ones and nothing is allocated in them. Once, before the first step. */
+bool mtr_exec_warm_up(struct mtr_exec *e, struct mtr_error *err);
+
+/* Whether a step may begin now: a place is free, and what the steps in flight have not given yet
+ * is either not needed or read on the device. If not: finish a step, ask again. */
+bool mtr_exec_can_begin(const struct mtr_exec *e, const struct mtr_step_plan *plan);
+
+/* Brings a step under way. The plan must stay as it is until the step has finished. Codes:
+ * MTR_INVALID and MTR_UNSUPPORTED for plans that are refused, which does not disturb steps in
+ * flight; anything else means that the device or this process is in trouble and the executor must
+ * not be used again. */
+bool mtr_exec_begin(struct mtr_exec *e, const struct mtr_step_plan *plan, struct mtr_error *err);
+
+uint32_t mtr_exec_in_flight(const struct mtr_exec *e);
+
+/* Whether the oldest step in flight has been run, so that it can finish without waiting. */
+bool mtr_exec_done(struct mtr_exec *e, bool *done, struct mtr_error *err);
+
+/* Waits for the oldest step in flight. The result's arrays are valid until the next step begins.
+ * An error means that the executor must not be used again. */
+bool mtr_exec_finish(struct mtr_exec *e, struct mtr_step_result *result, struct mtr_error *err);
+
+/* Both, for callers that have nothing to do between and no other step in flight. */
 bool mtr_exec_step(struct mtr_exec *e, const struct mtr_step_plan *plan,
                    struct mtr_step_result *result, struct mtr_error *err);
 

@@ -9,7 +9,8 @@
  *   view.c     tells kernels about a pass
  *   run.c      walks a launch list, or replays its graph
  *   outputs.c  logits to results
- *   exec.c     life, and the order of all this in a step
+ *   flight.c   a step's way: begin, finish
+ *   exec.c     life
  */
 #ifndef MTR_EXEC_EXECUTOR_H
 #define MTR_EXEC_EXECUTOR_H
@@ -27,6 +28,7 @@
 /* A lane of the step that gives something back. */
 struct mtr_lane_output {
     const struct mtr_lane *lane;
+    bool greedy;                         /* the largest logit is all that is asked for */
     uint32_t *sampled;                   /* [outputs] */
     struct mtr_token_logprobs *logprobs; /* [outputs], or NULL */
     struct mtr_token_logprobs *scores;   /* [count - 1], or NULL */
@@ -35,8 +37,24 @@ struct mtr_lane_output {
 /* A row of logits and what it is for. */
 struct mtr_output_row {
     struct mtr_lane_output *out;
-    uint32_t row;   /* of the lane */
-    uint32_t logit; /* row of the logits */
+    uint32_t row;        /* of the lane */
+    uint32_t logit;      /* row of the logits */
+    bool chosen;         /* the device's choice will do: nobody reads the logits */
+    const float *logits; /* where this process reads them, once they are fetched */
+};
+
+/* A step on its way. */
+struct mtr_flight {
+    const struct mtr_step_plan *plan;
+    struct mtr_view view;
+    struct mtr_staging staging;
+    struct mtr_event *first, *last;  /* around all that the device does for it */
+    struct mtr_arena arena;          /* of the result */
+    struct mtr_lane_output *outputs; /* [plan->lane_count] */
+    int32_t *chosen;                 /* pinned [max_step_outputs] by the device */
+    struct mtr_output_row *rows;     /* [max_step_outputs] of the last pass */
+    uint32_t row_count, fetched;     /* rows below `fetched` are on their way or here */
+    bool settles_later;              /* nothing of it is decided here: slots have advanced */
 };
 
 struct mtr_exec {
@@ -47,22 +65,23 @@ struct mtr_exec {
     struct mtr_device_info device;
 
     struct mtr_stream *stream;
-    struct mtr_event *first, *last;                 /* around the launches of a step */
-    struct mtr_resolved_op *ops[MTR_MODE_COUNT];    /* [plan->lists[mode].count] */
-    struct mtr_graph **graphs[MTR_PLANS_IN_FLIGHT]; /* [max_lanes + 1] of decode steps, by lanes */
+    struct mtr_resolved_op *ops[MTR_MODE_COUNT]; /* [plan->lists[mode].count] */
+    struct mtr_kernel *argmax;
+    struct mtr_graph **graphs[MTR_PLANS_IN_FLIGHT]; /* [max_lanes + 1] of decode steps, by width */
     struct mtr_exec_memory memory;
     struct mtr_slots slots;
-    struct mtr_view views[MTR_PLANS_IN_FLIGHT];
-    uint32_t next_view;
+    struct mtr_flight flights[MTR_PLANS_IN_FLIGHT];
+    uint32_t oldest, in_flight; /* a ring */
 
     uint64_t *slot_marks; /* [max_slots] the last check that met the slot */
     uint64_t mark;
-    struct mtr_segment *segments;         /* [max_lanes] */
-    struct mtr_output_row *rows;          /* [max_step_outputs] */
-    float *logits;                        /* pinned [max_step_outputs, vocab], unless unified */
+    struct mtr_segment *segments; /* [max_lanes] */
+
+    float *logits; /* pinned [logit_rows, vocab], unless unified: of one flight at a time */
+    uint32_t logit_rows;
+    struct mtr_pool *pool;                /* where the backend has no threads to lend */
     struct mtr_sampler_scratch *samplers; /* [sampler_count] */
     uint32_t sampler_count;
-    struct mtr_arena arena; /* of the result */
 };
 
 /* check.c: MTR_INVALID or MTR_UNSUPPORTED with the reason; changes nothing but marks. */
@@ -82,20 +101,19 @@ static inline uint32_t mtr_lane_logit_rows(const struct mtr_lane *lane)
     return lane->score ? lane->count : lane->outputs;
 }
 
-/* run.c */
+/* run.c: everything of a pass that the device does; `choose` with the choice of tokens. */
 bool mtr_exec_resolve(struct mtr_exec *e, struct mtr_error *err);
 void mtr_exec_unresolve(struct mtr_exec *e);
-bool mtr_exec_run(struct mtr_exec *e, const struct mtr_step_plan *plan, const struct mtr_pass *pass,
-                  struct mtr_error *err);
+bool mtr_exec_run(struct mtr_exec *e, struct mtr_flight *f, const struct mtr_pass *pass,
+                  bool choose, struct mtr_error *err);
 
-/* outputs.c: room for results before the passes, each pass's logits, what it all came to. */
-bool mtr_outputs_begin(struct mtr_exec *e, const struct mtr_step_plan *plan,
-                       struct mtr_lane_output **outputs, struct mtr_error *err);
-bool mtr_outputs_pass(struct mtr_exec *e, const struct mtr_step_plan *plan,
-                      const struct mtr_pass *pass, struct mtr_lane_output *outputs,
-                      struct mtr_error *err);
-bool mtr_outputs_end(struct mtr_exec *e, const struct mtr_step_plan *plan,
-                     struct mtr_lane_output *outputs, struct mtr_step_result *result,
+/* outputs.c: room for results before the passes; a pass's rows, and what is fetched of them behind
+ * its launches; their use, when the device is through; what it all came to. */
+bool mtr_outputs_begin(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *err);
+void mtr_outputs_list(struct mtr_exec *e, struct mtr_flight *f, const struct mtr_pass *pass);
+bool mtr_outputs_fetch(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *err);
+bool mtr_outputs_use(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *err);
+bool mtr_outputs_end(struct mtr_exec *e, struct mtr_flight *f, struct mtr_step_result *result,
                      struct mtr_error *err);
 
 #endif

@@ -23,6 +23,31 @@ static bool init_buffers(struct mtr_exec_memory *m, struct mtr_error *err)
     return true;
 }
 
+uint64_t mtr_exec_scratch_bytes(const struct mtr_plan *p)
+{
+    uint64_t most = 0;
+    for (uint32_t m = 0; m < MTR_MODE_COUNT; m++)
+        for (uint32_t i = 0; i < p->lists[m].count; i++) {
+            uint64_t bytes = mtr_op_scratch_bytes(p, &p->lists[m].launches[i]);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
+static bool init_scratch(struct mtr_exec_memory *m, struct mtr_error *err)
+{
+    const struct mtr_backend_ops *ops = m->backend->ops;
+    uint64_t bytes = mtr_exec_scratch_bytes(m->plan);
+    m->chosen = ops->alloc(m->backend, m->plan->limits.max_step_outputs * sizeof(int32_t), err);
+    if (!m->chosen)
+        return mtr_error_prefix(err, "chosen tokens");
+    if (bytes == 0)
+        return true;
+    m->scratch = ops->alloc(m->backend, bytes, err);
+    return (m->scratch && ops->fill(m->backend, NULL, m->scratch, 0, bytes, err)) ||
+           mtr_error_prefix(err, "scratch memory of kernels");
+}
+
 static bool init_caches(struct mtr_exec_memory *m, struct mtr_error *err)
 {
     for (uint32_t i = 0; i < m->plan->cache_count; i++) {
@@ -82,8 +107,9 @@ bool mtr_exec_memory_init(struct mtr_exec_memory *m, struct mtr_backend *backend
         m->group_blocks[g] = group_blocks[g];
     if (!m->buffers || !m->caches || !m->states || !m->constants)
         return mtr_fail(err, MTR_NO_MEMORY, "no memory for the executor's tables");
-    return init_buffers(m, err) && init_caches(m, err) && init_states(m, err) &&
-           init_constants(m, err);
+    return init_buffers(m, err) && init_scratch(m, err) && init_caches(m, err) &&
+           init_states(m, err) && init_constants(m, err) &&
+           backend->ops->stream_wait(backend, NULL, err);
 }
 
 void mtr_exec_memory_free(struct mtr_exec_memory *m)
@@ -100,6 +126,10 @@ void mtr_exec_memory_free(struct mtr_exec_memory *m)
     for (uint32_t i = 0; m->caches && i < m->plan->cache_count; i++)
         if (m->caches[i].k)
             ops->free(m->backend, m->caches[i].k);
+    if (m->scratch)
+        ops->free(m->backend, m->scratch);
+    if (m->chosen)
+        ops->free(m->backend, m->chosen);
     if (m->arena)
         ops->free(m->backend, m->arena);
     free(m->constants);

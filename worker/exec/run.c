@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Walking a launch list. Where the backend has graphs, a decode pass of n lanes with one row each
- * is captured the first time it is met and replayed from then on: kernels read everything that
- * changes through the step view, whose address belongs to the key.
+ * Walking a launch list. Where the backend has graphs, a decode pass with one row a lane replays a
+ * graph of a certain width, captured once for each view: kernels read everything that changes
+ * through the step view, whose address belongs to the key. Widths are few: a pass takes the next
+ * larger one, and the kernels' blocks beyond its true rows have nothing to do.
  */
 #include <stdlib.h>
 
@@ -59,13 +60,64 @@ static bool walk(const struct mtr_exec *e, const struct mtr_op_context *c, enum 
     return true;
 }
 
+/* The launches of a list, and the choice of tokens behind them. */
+static bool walk_all(const struct mtr_exec *e, const struct mtr_op_context *c, enum mtr_mode mode,
+                     bool choose, struct mtr_error *err)
+{
+    return walk(e, c, mode, err) &&
+           (!choose || mtr_op_sample(c, e->argmax, e->memory.chosen, e->slots.last_tokens, err));
+}
+
+/* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, ...: the first that is enough, at most `most`. */
+static uint32_t width_for(uint32_t lanes, uint32_t most)
+{
+    uint32_t power = 1;
+    while (power < lanes)
+        power *= 2;
+    uint32_t width = power >= 32 && lanes <= power / 4 * 3 ? power / 4 * 3 : power;
+    return width < most ? width : most;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The most lanes of a step that decodes. */
+static uint32_t most_lanes(const struct mtr_exec *e)
+{
+    const struct mtr_plan_limits *l = &e->plan->limits;
+    return least(l->max_lanes, least(l->max_step_tokens, l->max_step_outputs));
+}
+
+static struct mtr_op_context context_of(const struct mtr_exec *e, const struct mtr_view *view,
+                                        uint32_t tokens, uint32_t lanes, uint32_t outputs)
+{
+    return (struct mtr_op_context){
+        .backend = e->backend,
+        .stream = e->stream,
+        .plan = e->plan,
+        .step = mtr_view_device(view),
+        .output_rows = mtr_view_device_outputs(view),
+        .rows =
+            {[MTR_ROWS_TOKENS] = tokens, [MTR_ROWS_OUTPUTS] = outputs, [MTR_ROWS_LANES] = lanes},
+        .buffers = e->memory.buffers,
+        .weights = e->weights,
+        .caches = e->memory.caches,
+        .states = e->memory.states,
+        .constants = e->memory.constants,
+        .scratch = e->memory.scratch,
+        .processors = e->device.processors,
+    };
+}
+
 static struct mtr_graph *capture(const struct mtr_exec *e, const struct mtr_op_context *c,
                                  struct mtr_error *err)
 {
     const struct mtr_backend_ops *ops = e->backend->ops;
     if (!ops->graph_begin(e->backend, e->stream, err))
         return NULL;
-    bool walked = walk(e, c, MTR_MODE_DECODE, err);
+    bool walked = walk_all(e, c, MTR_MODE_DECODE, true, err);
     struct mtr_graph *g = ops->graph_end(e->backend, e->stream, walked ? err : NULL);
     if (!walked && g) {
         ops->graph_destroy(e->backend, g);
@@ -74,46 +126,60 @@ static struct mtr_graph *capture(const struct mtr_exec *e, const struct mtr_op_c
     return g;
 }
 
-static bool replay(struct mtr_exec *e, const struct mtr_op_context *c, uint32_t view,
-                   uint32_t lanes, struct mtr_error *err)
+static bool replay(struct mtr_exec *e, struct mtr_flight *f, uint32_t width, struct mtr_error *err)
 {
-    struct mtr_graph **slot = &e->graphs[view][lanes];
+    struct mtr_graph **slot = &e->graphs[f - e->flights][width];
+    struct mtr_op_context c = context_of(e, &f->view, width, width, width);
     if (!*slot)
-        *slot = capture(e, c, err);
+        *slot = capture(e, &c, err);
     return *slot && e->backend->ops->graph_launch(e->backend, e->stream, *slot, err);
 }
 
-static struct mtr_op_context context_of(const struct mtr_exec *e, const struct mtr_view *view,
-                                        const struct mtr_pass *pass)
+bool mtr_exec_run(struct mtr_exec *e, struct mtr_flight *f, const struct mtr_pass *pass,
+                  bool choose, struct mtr_error *err)
 {
-    return (struct mtr_op_context){
-        .backend = e->backend,
-        .stream = e->stream,
-        .plan = e->plan,
-        .step = mtr_view_device(view),
-        .output_rows = mtr_view_device_outputs(view),
-        .rows = {[MTR_ROWS_TOKENS] = pass->tokens,
-                 [MTR_ROWS_OUTPUTS] = pass->outputs,
-                 [MTR_ROWS_LANES] = pass->segment_count},
-        .buffers = e->memory.buffers,
-        .weights = e->weights,
-        .caches = e->memory.caches,
-        .states = e->memory.states,
-        .constants = e->memory.constants,
-    };
+    uint32_t lanes = pass->segment_count;
+    if (!mtr_view_fill(&f->view, e->backend, e->stream, f->plan, pass, &e->slots, err))
+        return false;
+    if (e->device.graphs && pass->decode && pass->tokens == lanes && lanes)
+        return replay(e, f, width_for(lanes, most_lanes(e)), err);
+    struct mtr_op_context c = context_of(e, &f->view, pass->tokens, lanes, pass->outputs);
+    return walk_all(e, &c, pass->decode ? MTR_MODE_DECODE : MTR_MODE_MIXED, choose, err);
 }
 
-bool mtr_exec_run(struct mtr_exec *e, const struct mtr_step_plan *plan, const struct mtr_pass *pass,
-                  struct mtr_error *err)
+/* All shapes of the mixed list's kernels: with the rows of each power of two. */
+static bool warm_list(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *err)
 {
-    uint32_t v = e->next_view;
-    struct mtr_view *view = &e->views[v];
-    e->next_view = (v + 1) % MTR_PLANS_IN_FLIGHT;
-    if (!mtr_view_fill(view, e->backend, e->stream, &e->plan->limits, plan, pass, &e->slots, err))
-        return false;
-    struct mtr_op_context c = context_of(e, view, pass);
-    bool single_rows = pass->decode && pass->tokens == pass->segment_count;
-    if (e->device.graphs && single_rows)
-        return replay(e, &c, v, pass->segment_count, err);
-    return walk(e, &c, pass->decode ? MTR_MODE_DECODE : MTR_MODE_MIXED, err);
+    uint32_t most = e->plan->limits.max_step_tokens;
+    for (uint64_t rows = 1; rows < 2ull * most; rows *= 2) {
+        struct mtr_op_context c =
+            context_of(e, &f->view, rows < most ? (uint32_t)rows : most, 1, 1);
+        if (!walk_all(e, &c, MTR_MODE_MIXED, true, err))
+            return false;
+    }
+    return true;
+}
+
+static bool warm_graphs(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *err)
+{
+    uint32_t most = most_lanes(e);
+    for (uint32_t width = 1;; width = width_for(width + 1, most)) {
+        if (!replay(e, f, width, err))
+            return false;
+        if (width == most)
+            return true;
+    }
+}
+
+bool mtr_exec_warm_up(struct mtr_exec *e, struct mtr_error *err)
+{
+    static const struct mtr_step_plan nothing = {0};
+    const struct mtr_pass empty = {0};
+    for (uint32_t i = 0; e->device.graphs && i < MTR_PLANS_IN_FLIGHT; i++) {
+        struct mtr_flight *f = &e->flights[i];
+        if (!mtr_view_fill(&f->view, e->backend, e->stream, &nothing, &empty, &e->slots, err) ||
+            (i == 0 && !warm_list(e, f, err)) || !warm_graphs(e, f, err))
+            return mtr_error_prefix(err, "warm-up");
+    }
+    return e->backend->ops->stream_wait(e->backend, e->stream, err);
 }

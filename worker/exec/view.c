@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Layout of the block: the struct, then the arrays in the order of the table below, each on a
- * 64-byte boundary and sized for the limits.
+ * 64-byte boundary and as long as the pass needs it: a step that decodes uploads a kilobyte or two.
  */
 #include "worker/exec/view.h"
 
@@ -11,13 +11,13 @@ _Static_assert(MTR_ARGS_GROUPS == MTR_MAX_GROUPS && MTR_PLAN_GROUPS == MTR_MAX_G
                "kernels, plans and steps count cache groups alike");
 
 enum array {
+    OUTPUT_ROWS, /* first: its place must not depend on the others' lengths */
     TOKEN_IDS,
     POSITIONS,
     TOKEN_LANES,
     LANE_SLOTS,
     LANE_ROWS,
     LANE_STARTS,
-    OUTPUT_ROWS,
     ARRAY_COUNT
 };
 
@@ -26,29 +26,24 @@ static size_t align64(size_t n)
     return (n + 63) & ~(size_t)63;
 }
 
-static uint32_t array_length(const struct mtr_plan_limits *l, enum array a)
+/* Offsets of the arrays; the one behind the last is the size of all. */
+static void lay_out(uint32_t tokens, uint32_t lanes, uint32_t outputs,
+                    size_t offsets[ARRAY_COUNT + 1])
 {
     const uint32_t lengths[ARRAY_COUNT] = {
-        [TOKEN_IDS] = l->max_step_tokens,    [POSITIONS] = l->max_step_tokens,
-        [TOKEN_LANES] = l->max_step_tokens,  [LANE_SLOTS] = l->max_lanes,
-        [LANE_ROWS] = l->max_lanes + 1,      [LANE_STARTS] = l->max_lanes,
-        [OUTPUT_ROWS] = l->max_step_outputs,
+        [OUTPUT_ROWS] = outputs, [TOKEN_IDS] = tokens, [POSITIONS] = tokens,
+        [TOKEN_LANES] = tokens,  [LANE_SLOTS] = lanes, [LANE_ROWS] = lanes + 1,
+        [LANE_STARTS] = lanes,
     };
-    return lengths[a];
-}
-
-/* Offsets of the arrays; the one behind the last is the size of all. */
-static void lay_out(const struct mtr_plan_limits *l, size_t offsets[ARRAY_COUNT + 1])
-{
     offsets[0] = align64(sizeof(struct mtr_step_view));
     for (uint32_t a = 0; a < ARRAY_COUNT; a++)
-        offsets[a + 1] = offsets[a] + align64(array_length(l, a) * sizeof(int32_t));
+        offsets[a + 1] = offsets[a] + align64(lengths[a] * sizeof(int32_t));
 }
 
-size_t mtr_view_bytes(const struct mtr_plan_limits *limits)
+size_t mtr_view_bytes(const struct mtr_plan_limits *l)
 {
     size_t offsets[ARRAY_COUNT + 1];
-    lay_out(limits, offsets);
+    lay_out(l->max_step_tokens, l->max_lanes, l->max_step_outputs, offsets);
     return offsets[ARRAY_COUNT];
 }
 
@@ -73,13 +68,21 @@ void mtr_view_free(struct mtr_view *v, struct mtr_backend *backend)
     *v = (struct mtr_view){0};
 }
 
+/* The token at a position: its id, or where the device finds it. */
+static int32_t token_at(const struct mtr_slot *slot, uint32_t number, uint32_t position)
+{
+    if (slot->pending && position >= slot->length - slot->pending)
+        return -1 - (int32_t)number;
+    return (int32_t)slot->tokens[position];
+}
+
 static void fill_segment(int32_t *const arrays[ARRAY_COUNT], const struct mtr_segment *s,
                          const struct mtr_lane *lane, const struct mtr_slot *slot, uint32_t index,
                          uint32_t row, uint32_t output)
 {
     uint32_t start = lane->start + s->first;
     for (uint32_t i = 0; i < s->count; i++) {
-        arrays[TOKEN_IDS][row + i] = (int32_t)slot->tokens[start + i];
+        arrays[TOKEN_IDS][row + i] = token_at(slot, lane->slot, start + i);
         arrays[POSITIONS][row + i] = (int32_t)(start + i);
         arrays[TOKEN_LANES][row + i] = (int32_t)index;
     }
@@ -101,6 +104,7 @@ static void point_to_device(struct mtr_step_view *view, const uint8_t *device,
     };
     for (uint32_t a = 0; a < ARRAY_COUNT; a++)
         *fields[a] = (const int32_t *)(device + offsets[a]);
+    view->last_tokens = slots->last_tokens;
     for (uint32_t g = 0; g < slots->group_count; g++) {
         view->tables[g] = slots->device[g];
         view->table_stride[g] = slots->stride[g];
@@ -108,13 +112,12 @@ static void point_to_device(struct mtr_step_view *view, const uint8_t *device,
 }
 
 bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_stream *stream,
-                   const struct mtr_plan_limits *limits, const struct mtr_step_plan *plan,
-                   const struct mtr_pass *pass, const struct mtr_slots *slots,
-                   struct mtr_error *err)
+                   const struct mtr_step_plan *plan, const struct mtr_pass *pass,
+                   const struct mtr_slots *slots, struct mtr_error *err)
 {
     size_t offsets[ARRAY_COUNT + 1];
     int32_t *arrays[ARRAY_COUNT];
-    lay_out(limits, offsets);
+    lay_out(pass->tokens, pass->segment_count, pass->outputs, offsets);
     for (uint32_t a = 0; a < ARRAY_COUNT; a++)
         arrays[a] = (int32_t *)(v->host + offsets[a]);
     uint32_t row = 0, output = 0, longest = 0;
@@ -134,7 +137,7 @@ bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_s
     view->outputs = output;
     view->max_context = longest;
     point_to_device(view, v->device, offsets, slots);
-    return backend->ops->upload(backend, stream, v->device, v->host, v->bytes, err);
+    return backend->ops->upload(backend, stream, v->device, v->host, offsets[ARRAY_COUNT], err);
 }
 
 const struct mtr_step_view *mtr_view_device(const struct mtr_view *v)

@@ -2,9 +2,9 @@
 /*
  * The step view that kernels read (kernels/args/step.h): built in pinned memory, uploaded whole.
  *
- * View and arrays are one block; its layout depends on the limits alone, so a pointer in a captured
- * graph stays right. There is one for each plan in flight: while the device reads one, the next is
- * written.
+ * View and arrays are one block, as short as the pass lets it be. The view itself and output_rows,
+ * whose addresses stand in captured graphs, never move. There is one block for each plan in flight:
+ * while the device reads one, the next is written.
  */
 #ifndef MTR_EXEC_VIEW_H
 #define MTR_EXEC_VIEW_H
@@ -37,7 +37,7 @@ struct mtr_pass {
 struct mtr_view {
     uint8_t *host; /* pinned; struct mtr_step_view first */
     uint8_t *device;
-    size_t bytes; /* of the whole block */
+    size_t bytes; /* of the whole block, at most */
 };
 
 size_t mtr_view_bytes(const struct mtr_plan_limits *limits);
@@ -45,11 +45,11 @@ bool mtr_view_init(struct mtr_view *v, struct mtr_backend *backend,
                    const struct mtr_plan_limits *limits, struct mtr_error *err);
 void mtr_view_free(struct mtr_view *v, struct mtr_backend *backend);
 
-/* Fills and uploads the view of a pass. Tokens come from the slots' histories. */
+/* Fills and uploads the view of a pass. Tokens come from the slots' histories; one that is still on
+ * the device only is named by its slot. */
 bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_stream *stream,
-                   const struct mtr_plan_limits *limits, const struct mtr_step_plan *plan,
-                   const struct mtr_pass *pass, const struct mtr_slots *slots,
-                   struct mtr_error *err);
+                   const struct mtr_step_plan *plan, const struct mtr_pass *pass,
+                   const struct mtr_slots *slots, struct mtr_error *err);
 
 const struct mtr_step_view *mtr_view_device(const struct mtr_view *v);
 const int32_t *mtr_view_device_outputs(const struct mtr_view *v); /* output_rows on the device */

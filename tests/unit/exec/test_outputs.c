@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Results of logits that the test writes: the mock's launches have no effect. */
+/* Results of logits that the test writes: no launch of the mock has an effect but argmax. */
 #include "worker/exec/outputs.c"
 
+#include "tests/support/mock_device.h"
 #include "tests/support/tiny_model.h"
 #include "tests/unit/check_main.h"
 #include "worker/backend/mock/mock.h"
@@ -24,6 +25,12 @@ static bool info(struct mtr_backend *backend, struct mtr_device_info *out, struc
     return true;
 }
 
+static void run_argmax(void *context, const struct mtr_mock_call *launch)
+{
+    if (strcmp(launch->function, "argmax") == 0)
+        mock_device_run(context, launch);
+}
+
 static void setup_with(bool same_memory)
 {
     unified = same_memory;
@@ -34,6 +41,7 @@ static void setup_with(bool same_memory)
                                              .max_sequence_tokens = 64},
                     MTR_F32);
     b = mtr_mock_backend_create();
+    mtr_mock_on_launch(b, run_argmax, NULL);
     ops = *b->ops;
     ops.info = info;
     b->ops = &ops;
@@ -167,10 +175,74 @@ START_TEST(logprobs_and_scores_come_when_asked_for)
 }
 END_TEST
 
+/* Logits come to this process for rows that it samples, and as many at a time as there is room. */
+START_TEST(rows_are_fetched_in_batches)
+{
+    const uint32_t best[] = {42, 43, 44};
+    struct mtr_sampling s = mtr_sampling_greedy();
+    s.presence_penalty = 0.5f;
+    setup_with(false);
+    e->logit_rows = 1;
+    write_logits(best, 3);
+    struct mtr_lane lanes[] = {lane(0, 5, 1), lane(1, 5, 1), lane(2, 3, 1)};
+    lanes[0].sampling = lanes[2].sampling = &s;
+    mtr_mock_forget(b);
+    step(lanes, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(result.lanes[i].tokens[0], best[i]);
+    uint32_t rows = 0, tokens_too = 0;
+    for (uint32_t i = 0; i < mtr_mock_call_count(b); i++) {
+        const struct mtr_mock_call *c = mtr_mock_call(b, i);
+        rows += c->kind == MTR_MOCK_DOWNLOAD && c->bytes == TINY_VOCAB * sizeof(float);
+        tokens_too += c->kind == MTR_MOCK_DOWNLOAD && c->bytes == 3 * sizeof(int32_t);
+    }
+    ck_assert_uint_eq(rows, 2);
+    ck_assert_uint_eq(tokens_too, 1);
+    teardown();
+}
+END_TEST
+
+START_TEST(only_plain_greed_is_left_to_the_device)
+{
+    static const struct mtr_sampling other[] = {
+        {.temperature = 0.5f, .top_p = 1, .repetition_penalty = 1},
+        {.top_p = 1, .repetition_penalty = 1.1f},
+        {.top_p = 1, .repetition_penalty = 1, .frequency_penalty = 0.1f},
+        {.top_p = 1, .repetition_penalty = 1, .logprobs = 1},
+        {.top_p = 1, .repetition_penalty = 1, .bias_count = 1},
+    };
+    const struct mtr_sampling greedy = mtr_sampling_greedy();
+    const uint8_t mask = 1;
+    const struct mtr_lane plain = {.outputs = 1}, masked = {.outputs = 1, .mask = &mask},
+                          banned = {.outputs = 1, .banned_count = 1};
+    ck_assert(is_greedy(&plain, &greedy));
+    ck_assert(!is_greedy(&masked, &greedy));
+    ck_assert(!is_greedy(&banned, &greedy));
+    for (uint32_t i = 0; i < sizeof other / sizeof *other; i++)
+        ck_assert(!is_greedy(&plain, &other[i]));
+}
+END_TEST
+
+START_TEST(a_token_that_cannot_be_is_an_error)
+{
+    setup_with(false);
+    mtr_mock_on_launch(b, NULL, NULL); /* argmax does nothing */
+    memset(e->memory.chosen, 0x7f, 8 * sizeof *e->memory.chosen);
+    const struct mtr_lane l = lane(0, 5, 1);
+    struct mtr_step_plan p = {.step = 3, .lane_count = 1, .lanes = &l};
+    ck_assert(!mtr_exec_step(e, &p, &result, &err));
+    ck_assert_int_eq(err.code, MTR_IO);
+    teardown();
+}
+END_TEST
+
 MTR_CHECK_MAIN("exec/outputs")
 {
     tcase_add_loop_test(tc, lanes_without_outputs_are_not_in_the_result, 0, 2);
     tcase_add_test(tc, drafts_are_accepted_up_to_the_first_that_differs);
     tcase_add_test(tc, masks_belong_to_their_row);
+    tcase_add_test(tc, rows_are_fetched_in_batches);
+    tcase_add_test(tc, only_plain_greed_is_left_to_the_device);
+    tcase_add_test(tc, a_token_that_cannot_be_is_an_error);
     tcase_add_test(tc, logprobs_and_scores_come_when_asked_for);
 }

@@ -24,12 +24,21 @@ struct mtr_event {
     uint32_t life;  /* of the record then */
 };
 
+struct mtr_graph {
+    struct mtr_mock_call **calls; /* launches */
+    uint32_t count;
+};
+
 struct mock_backend {
     struct mtr_backend base;
     struct mtr_mock_call **calls;
     uint32_t call_count, carried_out; /* calls below are done; the others wait, if deferred */
     bool deferred;
     uint32_t life; /* how often the record was forgotten */
+    bool unified, graphs;
+    struct mtr_graph *capturing;
+    void (*run)(void *context, const struct mtr_mock_call *launch);
+    void *run_context;
     struct mtr_kernel **kernels;
     uint32_t kernel_count;
     bool fails;
@@ -82,12 +91,31 @@ static void carry_out(struct mock_backend *m, uint32_t end)
             memset(c->dst, c->value, c->bytes);
         else if (c->kind != MTR_MOCK_LAUNCH)
             memmove(c->dst, c->src, c->bytes);
+        else if (m->run)
+            m->run(m->run_context, c);
     }
+}
+
+/* Takes call.args, whatever comes of it: adds it to the graph that is being captured. */
+static bool capture(struct mock_backend *m, struct mtr_mock_call call, struct mtr_error *err)
+{
+    struct mtr_graph *g = m->capturing;
+    struct mtr_mock_call *c = malloc(sizeof *c);
+    if (!c || call.kind != MTR_MOCK_LAUNCH || !grow(&g->calls, g->count)) {
+        free(c);
+        free((void *)call.args);
+        return mtr_fail(err, MTR_INTERNAL, "the mock device captures launches only");
+    }
+    *c = call;
+    g->calls[g->count++] = c;
+    return true;
 }
 
 /* Takes call.args, whatever comes of it. */
 static bool record(struct mock_backend *m, struct mtr_mock_call call, struct mtr_error *err)
 {
+    if (m->capturing)
+        return capture(m, call, err);
     struct mtr_mock_call *c = malloc(sizeof *c);
     if (!c || !grow(&m->calls, m->call_count)) {
         free(c);
@@ -131,6 +159,20 @@ void mtr_mock_forget(struct mtr_backend *b)
     m->calls = NULL;
     m->call_count = m->carried_out = 0;
     m->life++;
+}
+
+void mtr_mock_be(struct mtr_backend *b, bool unified, bool graphs)
+{
+    mock_of(b)->unified = unified;
+    mock_of(b)->graphs = graphs;
+}
+
+void mtr_mock_on_launch(struct mtr_backend *b,
+                        void (*run)(void *context, const struct mtr_mock_call *launch),
+                        void *context)
+{
+    mock_of(b)->run = run;
+    mock_of(b)->run_context = context;
 }
 
 void mtr_mock_fail_after(struct mtr_backend *b, uint32_t calls)
@@ -237,23 +279,30 @@ static struct mtr_kernel *mock_kernel(struct mtr_backend *b, const char *module,
     return NULL;
 }
 
+static bool record_launch(struct mock_backend *m, const struct mtr_mock_call *like,
+                          const void *args, struct mtr_error *err)
+{
+    struct mtr_mock_call c = *like;
+    void *copy = malloc(c.bytes ? c.bytes : 1);
+    if (!copy)
+        return no_memory(m, err);
+    memcpy(copy, args, c.bytes);
+    c.args = copy;
+    return record(m, c, err);
+}
+
 static bool mock_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
                         const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
                         const void *args, size_t args_bytes, struct mtr_error *err)
 {
     if (!alive(b, err))
         return false;
-    void *copy = malloc(args_bytes ? args_bytes : 1);
-    if (!copy)
-        return no_memory(mock_of(b), err);
-    memcpy(copy, args, args_bytes);
-    struct mtr_mock_call c = {.kind = MTR_MOCK_LAUNCH,
-                              .module = k->module,
-                              .function = k->function,
-                              .grid = {grid[0], grid[1], grid[2]},
-                              .args = copy,
-                              .bytes = args_bytes};
-    return record(mock_of(b), c, err);
+    const struct mtr_mock_call c = {.kind = MTR_MOCK_LAUNCH,
+                                    .module = k->module,
+                                    .function = k->function,
+                                    .grid = {grid[0], grid[1], grid[2]},
+                                    .bytes = args_bytes};
+    return record_launch(mock_of(b), &c, args, err);
 }
 
 static void mock_parallel(struct mtr_backend *b, uint32_t count,
@@ -333,24 +382,44 @@ static bool mock_stream_wait_event(struct mtr_backend *b, struct mtr_stream *s, 
 
 static bool mock_graph_begin(struct mtr_backend *b, struct mtr_stream *s, struct mtr_error *err)
 {
-    return mtr_fail(err, MTR_UNSUPPORTED, "the mock class has no graphs");
+    struct mock_backend *m = mock_of(b);
+    if (!m->graphs)
+        return mtr_fail(err, MTR_UNSUPPORTED, "the mock class has no graphs");
+    if (!alive(b, err))
+        return false;
+    m->capturing = calloc(1, sizeof *m->capturing);
+    return m->capturing || no_memory(m, err);
 }
 
 static struct mtr_graph *mock_graph_end(struct mtr_backend *b, struct mtr_stream *s,
                                         struct mtr_error *err)
 {
-    mtr_fail(err, MTR_UNSUPPORTED, "the mock class has no graphs");
-    return NULL;
+    struct mtr_graph *g = mock_of(b)->capturing;
+    mock_of(b)->capturing = NULL;
+    if (!g)
+        mtr_fail(err, MTR_INTERNAL, "the mock device captures nothing");
+    return g;
 }
 
 static bool mock_graph_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_graph *g,
                               struct mtr_error *err)
 {
-    return mtr_fail(err, MTR_UNSUPPORTED, "the mock class has no graphs");
+    if (!alive(b, err))
+        return false;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (!record_launch(mock_of(b), g->calls[i], g->calls[i]->args, err))
+            return false;
+    return true;
 }
 
 static void mock_graph_destroy(struct mtr_backend *b, struct mtr_graph *g)
 {
+    for (uint32_t i = 0; i < g->count; i++) {
+        free((void *)g->calls[i]->args);
+        free(g->calls[i]);
+    }
+    free(g->calls);
+    free(g);
 }
 
 /* ---- life ---- */
@@ -362,13 +431,16 @@ static bool mock_info(struct mtr_backend *b, struct mtr_device_info *out, struct
                                     .memory_total_bytes = 1ull << 30,
                                     .memory_free_bytes = 1ull << 30,
                                     .processors = 1,
-                                    .unified = true};
+                                    .unified = mock_of(b)->unified,
+                                    .graphs = mock_of(b)->graphs};
     return alive(b, err);
 }
 
 static void mock_destroy(struct mtr_backend *b)
 {
     struct mock_backend *m = mock_of(b);
+    if (m->capturing)
+        mock_graph_destroy(b, m->capturing);
     m->carried_out = m->call_count; /* what waits may point to memory that is gone */
     mtr_mock_forget(b);
     for (uint32_t i = 0; i < m->kernel_count; i++)
@@ -415,5 +487,6 @@ struct mtr_backend *mtr_mock_backend_create(void)
     if (!m)
         return NULL;
     m->base.ops = &mock_ops;
+    m->unified = true;
     return &m->base;
 }
