@@ -201,6 +201,7 @@ static bool start_http(struct broker *b, struct mtr_error *err)
         .listen_fd = sd_listen_fds(1) >= 1 ? SD_LISTEN_FDS_START : -1,
         .threads = o->http_threads,
         .max_body_bytes = o->max_body_bytes,
+        .request_memory_bytes = (size_t)o->max_request_mb << 20,
         .client_timeout_ms = (uint64_t)o->client_timeout_s * 1000,
         .strict_model = o->strict_model,
         .protect_helpers = keys,

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "broker/http/server.h"
 #include "common/base/flags.h"
 
 void mtr_broker_options_init(struct mtr_broker_options *o)
@@ -15,6 +16,7 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
         .http_threads = 1,
         .text_threads = 2,
         .max_body_bytes = 32u << 20,
+        .max_request_mb = 1024,
         .request_timeout_s = 300,
         .client_timeout_s = 60,
         .scheduler = "fifo",
@@ -57,6 +59,8 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
          "threads for templates and tokenizing", 1, 64},
         {"max-body-bytes", MTR_FLAG_U64, &o->max_body_bytes, "N", "largest request body", 1024,
          1ull << 32},
+        {"max-request-mb", MTR_FLAG_U32, &o->max_request_mb, "N",
+         "memory of all requests that come or are being answered; more get 429", 1, 1 << 20},
         {"strict-model", MTR_FLAG_BOOL, &o->strict_model, NULL,
          "refuse requests that name another model"},
         {"auth-token", MTR_FLAG_STRING, &o->auth_token, "KEY",
@@ -149,6 +153,13 @@ bool mtr_broker_options_parse(struct mtr_broker_options *o, int argc, char **arg
         return true;
     if (!o->model)
         return mtr_fail(err, MTR_INVALID, "which model? Give a GGUF file, a folder or a hub id");
+    uint64_t largest = mtr_budget_of_body(o->max_body_bytes);
+    if ((uint64_t)o->max_request_mb << 20 < largest)
+        return mtr_fail(err, MTR_INVALID,
+                        "--max-request-mb %u has no room for one body of --max-body-bytes %llu, "
+                        "which takes %llu MB",
+                        o->max_request_mb, (unsigned long long)o->max_body_bytes,
+                        (unsigned long long)((largest >> 20) + 1));
     if (!o->curve_allow != !o->curve_key)
         return mtr_fail(err, MTR_INVALID,
                         "--curve-key and --curve-allow belong together: only workers whose public "

@@ -18,6 +18,7 @@ struct mtr_broker_options {
     const char *bind;
     uint32_t port, http_threads, text_threads;
     uint64_t max_body_bytes;
+    uint32_t max_request_mb;
     bool strict_model;
     const char *auth_token, *auth_tokens_file;
     uint32_t rate_limit_rpm, rate_limit_tpm, rate_burst_rpm, rate_burst_tpm;

@@ -10,9 +10,12 @@ static const struct {
     const char *type;
     const char *name; /* "code" of the body, or NULL */
 } errors[] = {
+    /* a code's first row has its usual status */
     {MTR_INVALID, 400, "invalid_request_error", NULL},
     {MTR_UNSUPPORTED, 400, "invalid_request_error", "unsupported_value"},
     {MTR_TOO_LARGE, 400, "invalid_request_error", "limit_exceeded"},
+    {MTR_TOO_LARGE, 413, "invalid_request_error", "request_too_large"},
+    {MTR_UNSUPPORTED, 405, "invalid_request_error", "method_not_allowed"},
     {MTR_NOT_FOUND, 404, "invalid_request_error", "not_found"},
     {MTR_DENIED, 401, "invalid_request_error", "invalid_api_key"},
     {MTR_BUSY, 429, "rate_limit_error", "rate_limit_exceeded"},
@@ -31,6 +34,15 @@ static size_t error_row(enum mtr_code code)
     return last;
 }
 
+/* The row for another status, or else the code's own. */
+static size_t status_row(enum mtr_code code, int status)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == code && errors[i].status == status)
+            return i;
+    return error_row(code);
+}
+
 int mtr_http_status(const struct mtr_error *err)
 {
     return errors[error_row(err->code)].status;
@@ -38,7 +50,12 @@ int mtr_http_status(const struct mtr_error *err)
 
 void mtr_openai_error(const struct mtr_error *err, struct mtr_buf *out)
 {
-    size_t row = error_row(err->code);
+    mtr_openai_error_as(mtr_http_status(err), err, out);
+}
+
+void mtr_openai_error_as(int status, const struct mtr_error *err, struct mtr_buf *out)
+{
+    size_t row = status_row(err->code, status);
     struct mtr_json_writer w = mtr_json_writer(out);
     mtr_json_begin_object(&w);
     mtr_json_key(&w, "error");

@@ -10,6 +10,9 @@
 /* {"error":{"message","type","param","code"}} */
 void mtr_openai_error(const struct mtr_error *err, struct mtr_buf *out);
 
+/* The same for an answer whose status is not the one that the error's code has. */
+void mtr_openai_error_as(int status, const struct mtr_error *err, struct mtr_buf *out);
+
 /* The same as a stream frame, then [DONE]. */
 void mtr_openai_stream_error(const struct mtr_error *err, struct mtr_buf *out);
 

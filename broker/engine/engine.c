@@ -19,6 +19,7 @@
 #include "broker/engine/internal.h"
 
 #define MAX_SLEEP_MS      250
+#define PUBLISH_MS        20 /* how old the status that others see may be, after a change */
 #define SLOW_STEP_NS      (10 * MTR_NS_PER_S) /* health says so; STUCK_NS of workers.c gives up */
 #define ROUND_ARENA_BYTES (256u << 20)
 
@@ -152,13 +153,14 @@ static bool take_messages(struct mtr_engine *e)
     return !stop;
 }
 
-static int sleep_ms(const struct mtr_engine *e, uint64_t now)
+/* most_ms: what is to be published may not wait longer. */
+static int sleep_ms(const struct mtr_engine *e, uint64_t now, int most_ms)
 {
     uint64_t next = mtr_sched_next_ns(e->sched);
     if (next <= now)
         return 1;
     uint64_t ms = (next - now) / MTR_NS_PER_MS + 1;
-    return ms < MAX_SLEEP_MS ? (int)ms : MAX_SLEEP_MS;
+    return ms < (uint64_t)most_ms ? (int)ms : most_ms;
 }
 
 static void abort_all(struct mtr_engine *e, uint64_t now)
@@ -186,13 +188,15 @@ static void *thread_main(void *argument)
             abort_all(e, now);
         mtr_jobs_events(e);
         mtr_jobs_flush(e);
-        if (now - published > 20 * MTR_NS_PER_MS) {
+        bool due = now - published >= PUBLISH_MS * MTR_NS_PER_MS;
+        if (due) {
             mtr_engine_publish(e);
             published = now;
         }
         mtr_arena_reset(&e->round);
         if (running)
-            mtr_socket_wait(e->plan_socket, e->wake_fd, sleep_ms(e, mtr_now_ns(&e->clock)));
+            mtr_socket_wait(e->plan_socket, e->wake_fd,
+                            sleep_ms(e, mtr_now_ns(&e->clock), due ? MAX_SLEEP_MS : PUBLISH_MS));
     }
     mtr_jobs_cancel_all(e);
     mtr_jobs_flush(e);

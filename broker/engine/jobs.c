@@ -404,7 +404,7 @@ static void begin_job(struct mtr_engine *e, struct mtr_job_state *s)
     if (s->cancelled) {
         job_done(e, s);
     } else if (s->failed) {
-        refuse(e, s, &s->error, 0);
+        refuse(e, s, &s->error, s->error.code == MTR_BUSY);
     } else if (e->draining || e->stopping) {
         mtr_fail(&error, MTR_IO,
                  "the server takes no new requests: it is draining or shutting down");

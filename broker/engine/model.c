@@ -199,3 +199,13 @@ void mtr_served_model_free(struct mtr_served_model *m)
     mtr_arena_free(&m->arena);
     free(m);
 }
+
+bool mtr_served_model_is(const struct mtr_served_model *m, struct mtr_str name,
+                         struct mtr_error *err)
+{
+    return mtr_str_equal(name, m->name) ||
+           mtr_fail_field(err, MTR_NOT_FOUND, "model",
+                          "the model '%.*s' is not served here; '%.*s' is",
+                          (int)(name.len < 120 ? name.len : 120), name.ptr ? name.ptr : "",
+                          MTR_STR_ARG(m->name));
+}

@@ -56,4 +56,8 @@ struct mtr_served_model *mtr_served_model_load(const struct mtr_served_model_opt
                                                struct mtr_error *err);
 void mtr_served_model_free(struct mtr_served_model *m);
 
+/* Is that its name? False (MTR_NOT_FOUND) says which one is. */
+bool mtr_served_model_is(const struct mtr_served_model *m, struct mtr_str name,
+                         struct mtr_error *err);
+
 #endif

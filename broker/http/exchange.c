@@ -34,6 +34,7 @@ struct mtr_exchange {
     uint64_t sent_ns; /* when h2o got what it has in flight */
 
     struct mtr_arena arena;
+    size_t charged; /* of the memory of all requests; the text thread's until the job has started */
     struct mtr_str body;
     struct mtr_chat_request request;
     const struct mtr_protocol *protocol;
@@ -83,6 +84,7 @@ static void exchange_free(struct mtr_exchange *x)
     }
     mtr_gauge_add(mtr_engine_metrics(t->http->engine), MTR_G_REQUESTS_ACTIVE, -1);
     atomic_fetch_sub(&t->http->exchange_count, 1);
+    mtr_budget_give(t->http, x->charged);
     if (x->answer)
         x->answer->ops->release(x->answer);
     for (uint32_t i = 0; x->outputs && i < x->choice_count; i++)
@@ -422,13 +424,8 @@ void mtr_exchange_watch(struct mtr_http_thread *t)
 static bool check_model(struct mtr_exchange *x, struct mtr_error *err)
 {
     struct mtr_http *http = x->thread->http;
-    struct mtr_str served = mtr_engine_model(http->engine)->name;
-    if (!http->options.strict_model || mtr_str_equal(x->request.model, served))
-        return true;
-    return mtr_fail_field(err, MTR_NOT_FOUND, "model",
-                          "the model '%.*s' is not served here; '%.*s' is",
-                          (int)(x->request.model.len < 120 ? x->request.model.len : 120),
-                          x->request.model.ptr ? x->request.model.ptr : "", MTR_STR_ARG(served));
+    return !http->options.strict_model ||
+           mtr_served_model_is(mtr_engine_model(http->engine), x->request.model, err);
 }
 
 /* The request may go away while a text thread reads it. */
@@ -446,7 +443,9 @@ static bool read_request(struct mtr_job *job, struct mtr_error *err)
 {
     struct mtr_exchange *x = exchange_of(job);
     const struct mtr_json *body = mtr_http_parse(&x->arena, x->body, err);
-    return body && x->protocol->parse(&x->request, body, err) && check_model(x, err);
+    bool ok = body && x->protocol->parse(&x->request, body, err) && check_model(x, err);
+    return mtr_budget_grow(x->thread->http, x->arena.used_bytes, &x->charged, ok ? err : NULL) &&
+           ok;
 }
 
 void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
@@ -485,7 +484,8 @@ void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
     x->job.read = read_request;
     x->job.name = x->id;
     x->job.arrived_ns = x->arrived_ns;
-    if (!copy_body(x, &error) || !mtr_engine_submit(t->http->engine, &x->job, &error)) {
+    if (!mtr_budget_take(t, req->entity.len, &x->charged, &x->retry_s, &error) ||
+        !copy_body(x, &error) || !mtr_engine_submit(t->http->engine, &x->job, &error)) {
         x->done = true; /* the engine never hears of it */
         mtr_count(mtr_engine_metrics(t->http->engine), MTR_C_REQUESTS_REFUSED, 1);
         end_with_error(x, &error);

@@ -12,6 +12,7 @@
 #include "broker/http/server.h"
 #include "common/base/clock.h"
 
+struct mtr_connection;
 struct mtr_exchange;
 
 struct mtr_http_thread {
@@ -24,8 +25,10 @@ struct mtr_http_thread {
     struct mtr_client client;
     h2o_timeout_t watch; /* looks for clients that are gone */
     h2o_timeout_entry_t watch_entry;
-    struct mtr_exchange *exchanges; /* all of this thread, doubly linked */
-    struct mtr_exchange *dirty;     /* those that have something to send */
+    struct mtr_exchange *exchanges;     /* all of this thread, doubly linked */
+    struct mtr_exchange *dirty;         /* those that have something to send */
+    struct mtr_connection *connections; /* all that are open, doubly linked */
+    uint64_t counted_ms;                /* when their memory was counted */
     uint64_t request_count;
     uint64_t now_ns; /* when the delivery at hand was taken */
     bool stopping;
@@ -42,6 +45,7 @@ struct mtr_http {
     uint64_t id_seed; /* request ids: unique a process and thread */
     uint16_t port;
     _Atomic uint32_t exchange_count;
+    _Atomic int64_t held_bytes; /* budget.c */
     uint32_t thread_count;
     struct mtr_http_thread *threads; /* [thread_count] */
 };
@@ -55,6 +59,23 @@ static inline struct mtr_http_thread *mtr_thread_of(h2o_req_t *req)
 #define MTR_REQUEST_ID_BYTES 25
 void mtr_request_id(struct mtr_http_thread *t, char out[MTR_REQUEST_ID_BYTES]);
 
+/* ---- Memory of requests (budget.c) ------------------------------------------------------------
+ */
+
+void mtr_budget_accept(struct mtr_http_thread *t, h2o_socket_t *sock); /* a new connection */
+void mtr_budget_dispatch(h2o_req_t *req);                              /* a request is whole */
+void mtr_budget_round(struct mtr_http_thread *t); /* after each round of the loop */
+
+/* Takes memory for a request with such a body, which *charged then says; to be given back. False
+ * (MTR_BUSY): there is no room, and *retry_s says when to try again. */
+bool mtr_budget_take(struct mtr_http_thread *t, size_t body_bytes, size_t *charged,
+                     uint32_t *retry_s, struct mtr_error *err);
+
+/* From any thread: the request takes `bytes` in all. False (MTR_BUSY): that is too much; they are
+ * charged all the same, until they are given back. */
+bool mtr_budget_grow(struct mtr_http *http, size_t bytes, size_t *charged, struct mtr_error *err);
+void mtr_budget_give(struct mtr_http *http, size_t charged);
+
 /* ---- Answering at once ------------------------------------------------------------------------
  */
 
@@ -64,6 +85,14 @@ void mtr_add_header(h2o_req_t *req, const char *name, struct mtr_str value);
 /* The body is copied. retry_s adds Retry-After when not 0. */
 void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mtr_str body);
 void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t retry_s);
+
+/* The same with another status than the error's code has. */
+void mtr_respond_error_as(h2o_req_t *req, int status, const struct mtr_error *error,
+                          uint32_t retry_s);
+
+/* Errors that h2o finds itself (a body too large, a length that is none) get a body like all
+ * others. Requests without a path yet are those of the host's fallback. */
+void mtr_respond_register(struct mtr_http *http, h2o_pathconf_t *path);
 
 /* ---- Bodies -----------------------------------------------------------------------------------
  */

@@ -54,11 +54,8 @@ void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str r
 void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
 {
     const struct mtr_served_model *m = mtr_engine_model(t->http->engine);
-    if (!mtr_str_equal(rest, m->name)) {
-        struct mtr_error error = {0};
-        mtr_fail_field(&error, MTR_NOT_FOUND, "model",
-                       "the model '%.*s' is not served here; '%.*s' is",
-                       (int)(rest.len < 120 ? rest.len : 120), rest.ptr, MTR_STR_ARG(m->name));
+    struct mtr_error error = {0};
+    if (!mtr_served_model_is(m, rest, &error)) {
         mtr_respond_error(req, &error, 0);
         return;
     }
@@ -122,6 +119,7 @@ struct helper {
     h2o_req_t *req; /* NULL: the client is gone */
     bool done;
     struct mtr_arena arena;
+    size_t charged; /* of the memory of all requests */
     struct mtr_str body;
     struct mtr_buf answer;
     struct mtr_error error;
@@ -132,6 +130,7 @@ struct helper {
 
 static void helper_free(struct helper *h)
 {
+    mtr_budget_give(h->thread->http, h->charged);
     mtr_buf_free(&h->answer);
     mtr_arena_free(&h->arena);
     free(h);
@@ -158,6 +157,9 @@ static void run_helper(struct mtr_task *task, struct mtr_encoder *encoder)
     } else {
         h->failed = !h->work(h, body, encoder, &h->error);
     }
+    if (!mtr_budget_grow(h->thread->http, h->arena.used_bytes + h->answer.len, &h->charged,
+                         h->failed ? NULL : &h->error))
+        h->failed = true;
     mtr_inbox_post(&h->thread->inbox, &h->message);
 }
 
@@ -169,31 +171,46 @@ void mtr_page_task_done(struct mtr_message *m)
     if (!h->req)
         helper_free(h);
     else if (h->failed)
-        mtr_respond_error(h->req, &h->error, 0);
+        mtr_respond_error(h->req, &h->error, h->error.code == MTR_BUSY);
     else
         mtr_respond(h->req, 200, JSON, mtr_buf_view(&h->answer));
+}
+
+static struct helper *new_helper(struct mtr_http_thread *t, h2o_req_t *req, uint32_t *retry_s,
+                                 struct mtr_error *err)
+{
+    struct mtr_str body = {req->entity.base, req->entity.len};
+    struct helper *h = calloc(1, sizeof *h);
+    if (!h) {
+        mtr_fail(err, MTR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    h->thread = t;
+    h->task.run = run_helper;
+    h->message.kind = MTR_MESSAGE_TASK;
+    mtr_arena_init(&h->arena, mtr_http_arena_bytes(body.len));
+    bool ok = body.len || mtr_fail(err, MTR_INVALID, "the body is empty; it must be a JSON object");
+    ok = ok && mtr_budget_take(t, body.len, &h->charged, retry_s, err);
+    h->body = ok ? mtr_arena_str(&h->arena, body) : (struct mtr_str){0};
+    if (ok && !h->body.ptr)
+        ok = mtr_fail(err, MTR_NO_MEMORY, "out of memory");
+    if (ok)
+        return h;
+    helper_free(h);
+    return NULL;
 }
 
 static void start_helper(struct mtr_http_thread *t, h2o_req_t *req,
                          bool (*work)(struct helper *, const struct mtr_json *,
                                       struct mtr_encoder *, struct mtr_error *))
 {
-    struct helper *h = calloc(1, sizeof *h);
     struct mtr_error error = {0};
-    if (h) {
-        mtr_arena_init(&h->arena, mtr_http_arena_bytes(req->entity.len));
-        h->body = mtr_arena_str(&h->arena, (struct mtr_str){req->entity.base, req->entity.len});
-    }
-    if (!h || !h->body.ptr) {
-        free(h);
-        mtr_fail(&error, req->entity.len ? MTR_NO_MEMORY : MTR_INVALID,
-                 req->entity.len ? "out of memory" : "the body is empty; it must be a JSON object");
-        mtr_respond_error(req, &error, 0);
+    uint32_t retry_s = 0;
+    struct helper *h = new_helper(t, req, &retry_s, &error);
+    if (!h) {
+        mtr_respond_error(req, &error, retry_s);
         return;
     }
-    h->task.run = run_helper;
-    h->message.kind = MTR_MESSAGE_TASK;
-    h->thread = t;
     h->model = mtr_engine_model(t->http->engine);
     h->req = req;
     h->work = work;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Short answers, and what all bodies go through.
+ * Short answers, the one place where error bodies are made, and what all bodies go through.
  */
 #include <stdio.h>
 
 #include "broker/api/openai.h"
 #include "broker/http/internal.h"
+
+#define JSON "application/json"
 
 const char *mtr_status_reason(int status)
 {
@@ -35,7 +37,7 @@ const char *mtr_status_reason(int status)
 void mtr_add_header(h2o_req_t *req, const char *name, struct mtr_str value)
 {
     h2o_iovec_t copy = h2o_strdup(&req->pool, value.ptr, value.len);
-    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, NULL, copy.base,
+    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 1, NULL, copy.base,
                           copy.len);
 }
 
@@ -48,10 +50,19 @@ void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mt
     h2o_send_inline(req, body.ptr, body.len);
 }
 
-void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t retry_s)
+/* Every error's body is made here; what has begun as a generation has its protocol's own. */
+static void put_error(h2o_req_t *req, int status, const struct mtr_error *error,
+                      struct mtr_buf *body)
+{
+    mtr_openai_error_as(status, error, body);
+    mtr_count(mtr_engine_metrics(mtr_thread_of(req)->http->engine), MTR_C_REQUESTS_REFUSED, 1);
+}
+
+void mtr_respond_error_as(h2o_req_t *req, int status, const struct mtr_error *error,
+                          uint32_t retry_s)
 {
     struct mtr_buf body = {0};
-    mtr_openai_error(error, &body);
+    put_error(req, status, error, &body);
     if (retry_s) {
         char text[16];
         snprintf(text, sizeof text, "%u", retry_s);
@@ -59,10 +70,77 @@ void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t r
     }
     if (error->code == MTR_DENIED)
         mtr_add_header(req, "www-authenticate", MTR_STR("Bearer"));
-    mtr_count(mtr_engine_metrics(mtr_thread_of(req)->http->engine), MTR_C_REQUESTS_REFUSED, 1);
-    mtr_respond(req, mtr_http_status(error), "application/json", mtr_buf_view(&body));
+    mtr_respond(req, status, JSON, mtr_buf_view(&body));
     mtr_buf_free(&body);
 }
+
+void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t retry_s)
+{
+    mtr_respond_error_as(req, mtr_http_status(error), error, retry_s);
+}
+
+/* ---- Errors of h2o ----------------------------------------------------------------------------
+ */
+
+/* Puts a body of ours in the place of h2o's. */
+struct replacement {
+    h2o_ostream_t super;
+    h2o_iovec_t body;
+};
+
+static void send_replacement(h2o_ostream_t *self, h2o_req_t *req, h2o_iovec_t *bufs, size_t count,
+                             h2o_send_state_t state)
+{
+    struct replacement *r = (struct replacement *)self;
+    size_t n = state == H2O_SEND_STATE_FINAL && r->body.len ? 1 : 0;
+    h2o_ostream_send_next(self, req, &r->body, n, state);
+}
+
+static void explain(const struct mtr_http *http, int status, struct mtr_error *error)
+{
+    if (status == 413)
+        mtr_fail(error, MTR_TOO_LARGE, "the body is larger than the %zu bytes that are allowed",
+                 http->options.max_body_bytes);
+    else if (status < 500)
+        mtr_fail(error, MTR_INVALID,
+                 "this is no valid HTTP request: its head, or the length or the encoding of its "
+                 "body, is broken");
+    else
+        mtr_fail(error, MTR_INTERNAL, "the request could not be answered");
+}
+
+/* Called before the head is sent. What we answer ourselves is JSON already. */
+static void on_setup(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot)
+{
+    ssize_t type = h2o_find_header(&req->res.headers, H2O_TOKEN_CONTENT_TYPE, -1);
+    bool ours = type != -1 && h2o_memis(req->res.headers.entries[type].value.base,
+                                        req->res.headers.entries[type].value.len, H2O_STRLIT(JSON));
+    if (req->res.status >= 400 && !ours) {
+        struct mtr_error error = {0};
+        struct mtr_buf body = {0};
+        explain(mtr_thread_of(req)->http, req->res.status, &error);
+        put_error(req, req->res.status, &error, &body);
+        struct replacement *r = (struct replacement *)h2o_add_ostream(req, sizeof *r, slot);
+        r->super.do_send = send_replacement;
+        r->body = h2o_strdup(&req->pool, body.len ? body.data : "", body.len);
+        slot = &r->super.next;
+        if (type != -1)
+            req->res.headers.entries[type].value = h2o_iovec_init(H2O_STRLIT(JSON));
+        req->res.reason = mtr_status_reason(req->res.status);
+        req->res.content_length = r->body.len;
+        mtr_buf_free(&body);
+    }
+    h2o_setup_next_ostream(req, slot);
+}
+
+void mtr_respond_register(struct mtr_http *http, h2o_pathconf_t *path)
+{
+    h2o_filter_t *filter = h2o_create_filter(path, sizeof *filter);
+    filter->on_setup_ostream = on_setup;
+}
+
+/* ---- Bodies -----------------------------------------------------------------------------------
+ */
 
 size_t mtr_http_arena_bytes(size_t body_len)
 {

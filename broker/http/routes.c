@@ -111,14 +111,10 @@ static void respond_unknown(h2o_req_t *req, struct mtr_str path)
 
 static void respond_wrong_method(h2o_req_t *req, const char *method)
 {
-    struct mtr_buf body = {0};
-    mtr_buf_printf(&body,
-                   "{\"error\":{\"message\":\"this path takes %s only\",\"type\":"
-                   "\"invalid_request_error\",\"param\":null,\"code\":\"method_not_allowed\"}}",
-                   method);
+    struct mtr_error error = {0};
+    mtr_fail(&error, MTR_UNSUPPORTED, "this path takes %s only", method);
     mtr_add_header(req, "allow", mtr_str(method));
-    mtr_respond(req, 405, "application/json", mtr_buf_view(&body));
-    mtr_buf_free(&body);
+    mtr_respond_error_as(req, 405, &error, 0);
 }
 
 void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)

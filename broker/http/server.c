@@ -70,6 +70,7 @@ static void on_accept(h2o_socket_t *listener, const char *error)
             return;
         int one = 1;
         setsockopt(h2o_socket_get_fd(sock), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        mtr_budget_accept(t, sock);
         h2o_accept(&t->accept, sock);
     }
 }
@@ -79,6 +80,7 @@ static void on_accept(h2o_socket_t *listener, const char *error)
 
 static int on_request(h2o_handler_t *self, h2o_req_t *req)
 {
+    mtr_budget_dispatch(req);
     mtr_route(mtr_thread_of(req), req);
     return 0;
 }
@@ -137,8 +139,10 @@ static void on_watch(h2o_timeout_entry_t *entry)
 static void *thread_main(void *argument)
 {
     struct mtr_http_thread *t = argument;
-    while (!t->stopping)
+    while (!t->stopping) {
         h2o_evloop_run(t->ctx.loop, INT32_MAX);
+        mtr_budget_round(t);
+    }
     return NULL;
 }
 
@@ -191,6 +195,8 @@ static void configure(struct mtr_http *http)
     h2o_pathconf_t *path = h2o_config_register_path(host, "/", 0);
     h2o_handler_t *handler = h2o_create_handler(path, sizeof *handler);
     handler->on_req = on_request;
+    mtr_respond_register(http, path);
+    mtr_respond_register(http, &host->fallback_path);
 }
 
 struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct mtr_engine *engine,

@@ -24,10 +24,14 @@ struct mtr_http_options {
     int listen_fd;    /* a socket that systemd opened, or -1 */
     uint32_t threads;
     size_t max_body_bytes;
-    uint64_t client_timeout_ms; /* for a client to send a request, or to read what was sent */
-    bool strict_model;          /* requests that name another model get 404 */
-    bool protect_helpers;       /* tokenize and detokenize need a key too */
+    size_t request_memory_bytes; /* of all requests together, bodies that still come included */
+    uint64_t client_timeout_ms;  /* for a client to send a request, or to read what was sent */
+    bool strict_model;           /* requests that name another model get 404 */
+    bool protect_helpers;        /* tokenize and detokenize need a key too */
 };
+
+/* What a request with a body of so many bytes is counted as, against request_memory_bytes. */
+size_t mtr_budget_of_body(size_t body_bytes);
 
 struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct mtr_engine *engine,
                                 struct mtr_access *access, struct mtr_log *log,

@@ -57,26 +57,26 @@ def test_paths_and_methods():
     assert error_of(SERVER.post("/v1/embeddings", {}), 404)["message"].find("embeddings") >= 0
     error_of(SERVER.get("/nothing"), 404)
     r = SERVER.get("/v1/chat/completions")
-    assert r.status == 405 and r.headers["allow"] == "POST"
+    assert error_of(r, 405)["code"] == "method_not_allowed" and r.headers["allow"] == "POST"
     assert SERVER.request("DELETE", "/health").status == 405
     assert SERVER.request("HEAD", "/health").status == 200
 
 
 def raw(data):
-    """Sends bytes, returns the first line of what comes back within a few seconds."""
+    """Sends bytes, returns what comes back within a few seconds."""
     with socket.create_connection(("127.0.0.1", SERVER.port), timeout=5) as s:
-        s.sendall(data)
-        s.shutdown(socket.SHUT_WR)
         out = b""
         try:
-            while b"\r\n" not in out and len(out) < 4096:
-                piece = s.recv(4096)
-                if not piece:
-                    break
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # it has answered already
+        try:
+            while piece := s.recv(4096):
                 out += piece
-        except TimeoutError:
+        except (TimeoutError, ConnectionResetError):
             pass
-        return out.split(b"\r\n", 1)[0]
+        return out
 
 
 def test_broken_http():
@@ -85,14 +85,34 @@ def test_broken_http():
                  b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
                  b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
                  b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
-        line = raw(data)
+        line = raw(data).split(b"\r\n", 1)[0]
         assert line == b"" or b" 4" in line or b" 5" in line, (data, line)
     assert SERVER.get("/health").status == 200
 
 
+def test_errors_of_http_have_the_same_body():
+    """What is refused before any route is found is explained like all else."""
+    post = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+    for data, status, code, word in (
+            (post + b"Content-Length: 99999999\r\n\r\n", 413, "request_too_large", "150000"),
+            (post + b"Content-Length: 1x\r\n\r\n", 400, None, "HTTP request"),
+            (post + b"Transfer-Encoding: gzip\r\n\r\n", 400, None, "HTTP request"),
+            (post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, None, "HTTP request"),
+            (post + b"Transfer-Encoding: chunked\r\n\r\n30d40\r\n" + b"x" * 200000, 413,
+             "request_too_large", "150000")):
+        head, _, body = raw(data).partition(b"\r\n\r\n")
+        lines = head.decode().lower().split("\r\n")
+        assert lines[0].startswith(f"http/1.1 {status} "), (data[:80], head)
+        assert "content-type: application/json" in lines, lines
+        assert f"content-length: {len(body)}" in lines, (lines, body)
+        error = json.loads(body)["error"]
+        assert set(error) == {"message", "type", "param", "code"}, error
+        assert error["code"] == code and word in error["message"], error
+
+
 def test_a_body_over_the_limit():
     r = SERVER.post("/v1/completions", {"prompt": "x" * 200000})
-    assert r.status == 413, r.status
+    assert error_of(r, 413)["code"] == "request_too_large"
 
 
 def test_strict_model():
