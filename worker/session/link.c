@@ -208,15 +208,17 @@ bool mtr_link_receive(struct mtr_link *l, struct mtr_arena *arena, const Mtr__Fr
     return *message != NULL;
 }
 
-void mtr_link_wait(struct mtr_link *l, int extra_fd, int timeout_ms)
+void mtr_link_wait(struct mtr_link *l, int extra_fd, int timeout_us)
 {
     struct pollfd fds[3] = {
         {.fd = mtr_socket_fd(l->socket), .events = POLLIN},
         {.fd = l->wake, .events = POLLIN},
         {.fd = extra_fd, .events = POLLIN},
     };
+    const struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     uint64_t count;
-    if (poll(fds, 3, timeout_ms) > 0 && fds[1].revents && read(l->wake, &count, sizeof count) < 0)
+    if (ppoll(fds, 3, &timeout, NULL) > 0 && fds[1].revents &&
+        read(l->wake, &count, sizeof count) < 0)
         return; /* somebody else's wake-up: nothing to take */
 }
 

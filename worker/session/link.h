@@ -42,9 +42,9 @@ bool mtr_link_send_bytes(struct mtr_link *l, struct mtr_str bytes, int deadline_
 bool mtr_link_receive(struct mtr_link *l, struct mtr_arena *arena, const Mtr__FromBroker **message,
                       struct mtr_error *err);
 
-/* Waits until a message may have come, extra_fd is readable or timeout_ms have passed. Call only
+/* Waits until a message may have come, extra_fd is readable or timeout_us have passed. Call only
  * after mtr_link_receive found none. */
-void mtr_link_wait(struct mtr_link *l, int extra_fd, int timeout_ms);
+void mtr_link_wait(struct mtr_link *l, int extra_fd, int timeout_us);
 
 /* Monotonic time of the last message from the broker; of open, before the first. */
 uint64_t mtr_link_heard_ns(const struct mtr_link *l);

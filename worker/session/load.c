@@ -172,7 +172,11 @@ static bool make_exec(struct mtr_loaded *m, const Mtr__LoadModel *l, struct mtr_
     if (!progress->report(progress->context, "cache", 0, m->budget.cache))
         return mtr_fail(err, MTR_BUSY, "loading was cancelled");
     m->exec = mtr_exec_create(&options, err);
-    return m->exec != NULL;
+    if (!m->exec)
+        return false;
+    if (!progress->report(progress->context, "warm-up", 0, 0))
+        return mtr_fail(err, MTR_BUSY, "loading was cancelled");
+    return mtr_exec_warm_up(m->exec, err);
 }
 
 bool mtr_load_model(struct mtr_loaded *m, const Mtr__LoadModel *l, struct mtr_backend *backend,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The loop: drain messages, handle each, wait. Up to MTR_PLANS_IN_FLIGHT plans queue in the socket;
- * they run strictly in order, since a later one may refer to an earlier one's tokens.
+ * The loop: move steps on, take a message, and when there is neither, wait. While the device runs a
+ * step with room for another behind it, the wait is short, since either may come: the next plan or
+ * the end of the step. Without a step the worker sleeps.
  */
 #include "worker/session/session.h"
 
@@ -19,12 +20,14 @@
 #include "worker/session/guard.h"
 #include "worker/session/link.h"
 #include "worker/session/load.h"
+#include "worker/session/steps.h"
 #include "worker/weights/progress.h"
 
-#define MESSAGE_BYTES (1u << 30)   /* of one unpacked message, at most */
-#define SEND_MS       5000         /* the broker must make room for a message in this time */
-#define POLL_MS       500          /* between looks at the clock */
-#define NOTIFY_NS     MTR_NS_PER_S /* between two signs of life to systemd */
+#define RESULT_BYTES (1u << 30)   /* of one result that is packed, at most */
+#define SEND_MS      5000         /* the broker must make room for a message in this time */
+#define POLL_MS      500          /* between looks at the clock */
+#define STEP_POLL_US 100          /* between looks at a step that runs */
+#define NOTIFY_NS    MTR_NS_PER_S /* between two signs of life to systemd */
 
 struct session {
     const struct mtr_session_options *o;
@@ -32,10 +35,10 @@ struct session {
     struct mtr_link *link;
     struct mtr_backend *backend;
     struct mtr_loaded model;
-    struct mtr_arena message; /* of the message at hand */
-    struct mtr_arena scratch; /* of the result while it is packed */
+    struct mtr_steps steps;   /* messages live in its places */
+    struct mtr_arena scratch; /* of a message while it is packed */
     struct mtr_buf out;
-    uint64_t epoch, last_step;
+    uint64_t epoch;
     uint64_t idle_since_ns;       /* 0: a plan was waiting already */
     struct mtr_progress progress; /* of the load, for people */
     uint64_t progress_bytes;      /* done in its phase */
@@ -174,6 +177,7 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
     if (!ok)
         return false;
     s->loaded = true;
+    s->steps.exec = s->model.exec;
     mtr_guard_memory(s->log, s->model.weights.mapped_bytes);
     uint64_t took = now_ns() - begin;
     mtr_info(s->log, "ready in %.2f s: %s, %.1f MB of weights, %.1f MB of cache",
@@ -185,43 +189,43 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
     return true;
 }
 
-static bool handle_plan(struct session *s, const Mtr__FromBroker *message, struct mtr_error *err)
+static bool send_result(void *context, const struct mtr_step_result *in, struct mtr_error *err)
 {
-    struct mtr_step_plan plan;
-    struct mtr_step_result result;
-    uint64_t waited = s->idle_since_ns ? now_ns() - s->idle_since_ns : 0;
-    if (!s->loaded || message->epoch != s->epoch)
-        return mtr_fail(err, MTR_INVALID, "a plan of epoch %llu; this is epoch %llu, %s",
-                        (unsigned long long)message->epoch, (unsigned long long)s->epoch,
-                        s->loaded ? "loaded" : "nothing loaded");
-    if (!mtr_unpack_plan(&s->message, message, &plan, err))
-        return false;
-    if (plan.step != s->last_step + 1)
-        return mtr_fail(err, MTR_INVALID, "step %llu after step %llu",
-                        (unsigned long long)plan.step, (unsigned long long)s->last_step);
-    if (!mtr_exec_step(s->model.exec, &plan, &result, err))
-        return false;
-    s->last_step = plan.step;
-    mtr_link_set_step(s->link, plan.step);
-    result.wait_ns = waited;
-    s->idle_since_ns = 0;
+    struct session *s = context;
+    struct mtr_step_result result = *in;
+    mtr_link_set_step(s->link, result.step);
     if (s->o->rank != 0)
         result.lane_count = 0;
     mtr_arena_reset(&s->scratch);
     mtr_buf_clear(&s->out);
     if (!mtr_pack_result(&s->scratch, &s->out, s->epoch, &result))
         return mtr_fail(err, MTR_NO_MEMORY, "no memory to pack the result of step %llu",
-                        (unsigned long long)plan.step);
+                        (unsigned long long)result.step);
     return mtr_link_send_bytes(s->link, mtr_buf_view(&s->out), SEND_MS, err);
 }
 
-static bool handle(struct session *s, const Mtr__FromBroker *m, struct mtr_error *err)
+static bool handle_plan(struct session *s, struct mtr_arena *room, const Mtr__FromBroker *message,
+                        struct mtr_error *err)
+{
+    struct mtr_step_plan plan;
+    uint64_t waited = s->idle_since_ns ? now_ns() - s->idle_since_ns : 0;
+    if (!s->loaded || message->epoch != s->epoch)
+        return mtr_fail(err, MTR_INVALID, "a plan of epoch %llu; this is epoch %llu, %s",
+                        (unsigned long long)message->epoch, (unsigned long long)s->epoch,
+                        s->loaded ? "loaded" : "nothing loaded");
+    s->idle_since_ns = 0;
+    return mtr_unpack_plan(room, message, &plan, err) &&
+           mtr_steps_add(&s->steps, &plan, waited, err);
+}
+
+static bool handle(struct session *s, struct mtr_arena *room, const Mtr__FromBroker *m,
+                   struct mtr_error *err)
 {
     switch (m->body_case) {
     case MTR__FROM_BROKER__BODY_LOAD:
         return handle_load(s, m->epoch, m->load, err);
     case MTR__FROM_BROKER__BODY_PLAN:
-        return handle_plan(s, m, err);
+        return handle_plan(s, room, m, err);
     case MTR__FROM_BROKER__BODY_EXIT:
         mtr_info(s->log, "the broker says exit: %s", m->exit->reason);
         s->exiting = true;
@@ -233,21 +237,22 @@ static bool handle(struct session *s, const Mtr__FromBroker *m, struct mtr_error
     }
 }
 
-/* Handles what has come; *any says whether there was something. */
-static bool drain(struct session *s, bool *any, struct mtr_error *err)
+/* Moves steps on, then handles a message; *any says whether there was one. */
+static bool turn(struct session *s, bool *any, struct mtr_error *err)
 {
     const Mtr__FromBroker *message;
-    *any = false;
-    for (;;) {
-        mtr_arena_reset(&s->message);
-        if (!mtr_link_receive(s->link, &s->message, &message, err))
-            return false;
-        if (!message)
-            return true;
-        *any = true;
-        if (!handle(s, message, err) || s->exiting)
-            return s->exiting;
-    }
+    struct mtr_error why = {0};
+    if (!mtr_steps_advance(&s->steps, err))
+        return false;
+    struct mtr_arena *room = mtr_steps_room(&s->steps);
+    bool ok = mtr_link_receive(s->link, room, &message, &why);
+    *any = ok && message;
+    if (*any)
+        ok = handle(s, room, message, &why);
+    if (ok)
+        return true;
+    mtr_steps_flush(&s->steps, NULL); /* what came before is answered before */
+    return mtr_fail(err, why.code, "%s", why.message);
 }
 
 static void reload(const struct session *s)
@@ -297,27 +302,36 @@ static void notify_alive(struct session *s)
     sd_notify(0, "WATCHDOG=1");
 }
 
+static void wait_for_more(struct session *s)
+{
+    if (s->steps.count) {
+        mtr_link_wait(s->link, s->o->signal_fd, STEP_POLL_US);
+        return;
+    }
+    if (!s->idle_since_ns)
+        s->idle_since_ns = now_ns();
+    mtr_link_wait(s->link, s->o->signal_fd, POLL_MS * 1000);
+}
+
 static bool serve(struct session *s, struct mtr_error *err)
 {
     bool any;
     while (!s->exiting) {
         notify_alive(s);
-        if (!drain(s, &any, err))
+        if (!turn(s, &any, err))
             return false;
-        if (s->exiting)
-            break;
         if (signalled(s)) {
             mtr_info(s->log, "terminated by a signal after step %llu",
-                     (unsigned long long)s->last_step);
+                     (unsigned long long)s->steps.last_step);
             break;
         }
-        if (!any && !check_silence(s, err))
+        if (any)
+            continue;
+        if (!check_silence(s, err))
             return false;
-        if (!s->idle_since_ns)
-            s->idle_since_ns = now_ns();
-        mtr_link_wait(s->link, s->o->signal_fd, POLL_MS);
+        wait_for_more(s);
     }
-    return true;
+    return mtr_steps_flush(&s->steps, err);
 }
 
 static void report_failure(struct session *s, const struct mtr_error *err)
@@ -335,8 +349,10 @@ bool mtr_session_run(const struct mtr_session_options *o, struct mtr_error *err)
 {
     struct session s = {.o = o, .log = o->log};
     struct mtr_error why = {0};
-    mtr_arena_init(&s.message, MESSAGE_BYTES);
-    mtr_arena_init(&s.scratch, MESSAGE_BYTES);
+    mtr_steps_init(&s.steps);
+    s.steps.send = send_result;
+    s.steps.context = &s;
+    mtr_arena_init(&s.scratch, RESULT_BYTES);
     s.out.limit_bytes = MTR_WIRE_MAX_MESSAGE_BYTES;
     s.link = mtr_link_open(o->address, o->keys, &why);
     bool ok = s.link != NULL;
@@ -353,6 +369,6 @@ bool mtr_session_run(const struct mtr_session_options *o, struct mtr_error *err)
     mtr_link_close(s.link);
     mtr_buf_free(&s.out);
     mtr_arena_free(&s.scratch);
-    mtr_arena_free(&s.message);
+    mtr_steps_free(&s.steps);
     return ok || mtr_fail(err, why.code, "%s", why.message);
 }
