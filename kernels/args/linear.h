@@ -16,6 +16,7 @@
 #define MTR_ARGS_LINEAR_H
 
 #include "kernels/args/step.h"
+#include "kernels/args/tensor_map.h"
 
 #define MTR_LINEAR_PARTS     4
 #define MTR_LINEAR_TILE_N    32
@@ -25,6 +26,7 @@
 enum mtr_epilogue { MTR_EPILOGUE_NONE, MTR_EPILOGUE_ADD, MTR_EPILOGUE_GLU };
 
 struct mtr_linear_part {
+    struct mtr_tensor_map map; /* of weight: boxes of half the shape's columns */
     const void *weight;       /* [n, k] in the point's weight format */
     const void *scale;        /* of that format, or NULL */
     const void *global_scale; /* or NULL */
@@ -35,6 +37,7 @@ struct mtr_linear_part {
 };
 
 struct mtr_linear_args {
+    struct mtr_tensor_map x_map; /* of x: boxes of the shape's rows */
     const struct mtr_step_view *step;
     const void *x; /* [rows, k] activations, row stride x_stride elements */
     struct mtr_linear_part part[MTR_LINEAR_PARTS];

@@ -350,14 +350,23 @@ int cuFuncGetParamInfo(struct cu_function *f, size_t index, size_t *offset, size
     return fake.parameter_bytes ? CU_SUCCESS : 1;
 }
 
-int cuLaunchKernel(struct cu_function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                   unsigned by, unsigned bz, unsigned shared, struct cu_stream *s,
-                   void **parameters, void **extra)
+int cuLaunchKernelEx(const struct cu_launch *l, struct cu_function *f, void **parameters,
+                     void **extra)
 {
-    if (s->capturing)
+    if (l->stream->capturing)
         fake.captured++;
-    return CALL(" %s %ux%ux%u %ux%ux%u %u arg %u", f->name, gx, gy, gz, bx, by, bz, shared,
-                *(const unsigned *)parameters[0]);
+    return CALL(" %s %ux%ux%u %ux%ux%u %u arg %u%s", f->name, l->grid[0], l->grid[1], l->grid[2],
+                l->block[0], l->block[1], l->block[2], l->shared_bytes,
+                *(const unsigned *)parameters[0], l->attribute_count ? " early" : "");
+}
+
+int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *size,
+                           const uint64_t *stride, const uint32_t *box, const uint32_t *step,
+                           int interleave, int swizzle, int promotion, int outside)
+{
+    memset(map, 0x5a, 128);
+    return CALL(" %u [%u %u] by %u", (unsigned)stride[0], (unsigned)size[1], (unsigned)size[0],
+                box[1]);
 }
 
 int cuStreamCreate(struct cu_stream **s, unsigned flags)

@@ -273,7 +273,7 @@ def check_loop_memory(tree):
 
 MUTABLE = re.compile(
     r"^(?:static|_Thread_local|__thread)\b(?!.*\bconst\b)(?!.*\binline\b)[^()\n]*(?:=|;)", re.M)
-LOCAL_STATIC = re.compile(r"^[ \t]+static\b(?![^=;\n]*\bconst\b)[^()\n]*(?:=|;|\{)", re.M)
+LOCAL_STATIC = re.compile(r"^[ \t]+static\b(?![^=;\n]*\bconst(?:expr)?\b)[^()\n]*(?:=|;|\{)", re.M)
 EXTERN = re.compile(r"^\s*extern\s+(?!\"C\")[^()\n]*;", re.M)
 
 

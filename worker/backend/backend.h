@@ -22,7 +22,8 @@
 struct mtr_stream;
 struct mtr_event;
 struct mtr_graph;
-struct mtr_kernel; /* a function that can be launched; owned by the backend */
+struct mtr_tensor_map; /* kernels/args/tensor_map.h */
+struct mtr_kernel;     /* a function that can be launched; owned by the backend */
 
 struct mtr_device_info {
     char name[96];     /* "AMD EPYC 9654 (avx512)" */
@@ -68,6 +69,13 @@ struct mtr_backend_ops {
     bool (*launch)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
                    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
                    const void *args, size_t args_bytes, struct mtr_error *err);
+
+    /* How the device's copy engine sees a bf16 matrix [rows, cols], row_bytes from row to row, in
+     * boxes of box_rows rows and MTR_TENSOR_MAP_COLS columns, swizzled by 128 bytes. NULL: this
+     * class's kernels need none. */
+    bool (*tensor_map)(struct mtr_backend *b, struct mtr_tensor_map *out, const void *address,
+                       uint64_t rows, uint64_t cols, uint64_t row_bytes, uint32_t box_rows,
+                       struct mtr_error *err);
 
     /* Runs work(context, i) for i in [0, count) on the host's threads and returns when all are
      * done; in any order. For host work beside kernels (sampling). NULL: the caller runs them

@@ -5,6 +5,7 @@
  */
 #include "kernels/args/linear.h"
 
+#include "common/circuit/planner.h"
 #include "worker/ops/launcher.h"
 
 static const void *scale_of(const struct mtr_op_context *c, uint16_t scale)
@@ -29,6 +30,24 @@ static struct mtr_linear_part part_of(const struct mtr_op_context *c, const stru
     };
 }
 
+/* Tells the copy engine, where there is one, of x and of every weight. */
+static bool map_matrices(const struct mtr_op_context *c, const struct mtr_plan_buffer *x,
+                         const struct mtr_point_shape *shape, struct mtr_linear_args *a,
+                         struct mtr_error *err)
+{
+    const struct mtr_backend_ops *ops = c->backend->ops;
+    if (!ops->tensor_map)
+        return true;
+    uint64_t rows = mtr_plan_max_rows(&c->plan->limits, x->rows, 1);
+    if (!ops->tensor_map(c->backend, &a->x_map, a->x, rows, a->k, x->row_bytes, shape->rows, err))
+        return mtr_error_prefix(err, "input %s", x->name);
+    for (uint32_t i = 0; i < a->parts; i++)
+        if (!ops->tensor_map(c->backend, &a->part[i].map, a->part[i].weight, a->part[i].n, a->k,
+                             a->k * sizeof(uint16_t), shape->cols / 2, err))
+            return false;
+    return true;
+}
+
 bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                    struct mtr_error *err)
 {
@@ -48,11 +67,15 @@ bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op 
     };
     uint32_t rows = c->rows[l->rows], shape = mtr_op_shape_for(op, rows), tiles = 0;
     const struct mtr_point_shape *s = &l->point->shapes[shape];
+    bool glu = args.epilogue == MTR_EPILOGUE_GLU;
+    uint32_t cols = glu && s->glu_cols ? s->glu_cols : s->cols;
     for (uint32_t i = 0; i < args.parts; i++) {
         args.part[i] = part_of(c, l, i);
-        if (i == 0 || args.epilogue != MTR_EPILOGUE_GLU)
-            tiles += mtr_op_tiles(args.part[i].n, s->cols);
+        if (i == 0 || !glu)
+            tiles += mtr_op_tiles(args.part[i].n, cols);
     }
+    if (!map_matrices(c, x, s, &args, err))
+        return false;
     const uint32_t grid[3] = {tiles, mtr_op_tiles(rows, s->rows), 1};
     return mtr_op_launch_shape(c, op, shape, grid, &args, sizeof args, err);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/args/step.h"
+#include "kernels/args/tensor_map.h"
 
 namespace device {
 
@@ -126,6 +127,57 @@ __device__ inline void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Barriers in shared memory, by address.
+__device__ inline void barrier_init(uint32_t barrier, uint32_t arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+
+__device__ inline void barrier_arrive(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives, and lets the phase end only after so many bytes.
+__device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+
+// Until the phase of this parity has ended.
+__device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@done bra over;\n"
+                 "bra again;\n"
+                 "over:\n"
+                 "}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+// Has the copy engine bring the box at (column, row) of a matrix; outside of it, zeros.
+__device__ inline void copy_box(uint32_t shared, const struct mtr_tensor_map *map, uint32_t col,
+                                uint32_t row, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared),
+                 "l"(map), "r"(col), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
+// A barrier of THREADS threads of the block, by number; 0 is __syncthreads.
+template <int THREADS>
+__device__ inline void sync_some(int number)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
 }
 
 } // namespace device

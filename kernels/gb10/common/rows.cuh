@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What row-wise kernels share. Activations are bf16 in memory and f32 in arithmetic,
- * rounded to nearest even once, where they are stored. No function here uses more than sm_80 has.
+ * What row-wise kernels share. Activations are bf16 in memory and f32 in arithmetic, rounded to
+ * nearest even once, where they are stored. No function here uses more than sm_90 and sm_121 share.
  *
  * Rows are walked eight elements (16 bytes) at a time. A row whose length is no multiple of eight
  * does not start on 16 bytes; its elements are then read one by one, in the same order, so that the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The CUDA backend on a scripted driver (tests/support/fake_cuda.h). */
+#include "kernels/args/tensor_map.h"
 #include "worker/backend/cuda/cuda.h"
 
 #include <pthread.h>
@@ -59,7 +60,21 @@ START_TEST(launches_with_the_argument_struct)
     unsigned args = 4711;
     ck_assert(k && k == b->ops->kernel(b, "elementwise", "add", NULL));
     ck_assert(b->ops->launch(b, NULL, k, grid, block, 512, &args, sizeof args, NULL));
-    ck_assert_ptr_nonnull(strstr(r.log(), "cuLaunchKernel add 3x2x1 128x1x1 512 arg 4711\n"));
+    ck_assert_ptr_nonnull(
+        strstr(r.log(), "cuLaunchKernelEx add 3x2x1 128x1x1 512 arg 4711 early\n"));
+    b->ops->destroy(b);
+    cuda_rig_close(&r);
+}
+END_TEST
+
+START_TEST(describes_matrices_to_the_copy_engine)
+{
+    struct cuda_rig r = cuda_rig_open();
+    struct mtr_backend *b = cuda_rig_backend(&r);
+    struct mtr_tensor_map map = {0};
+    ck_assert(b->ops->tensor_map(b, &map, &map, 300, 72, 144, 64, NULL));
+    ck_assert_ptr_nonnull(strstr(r.log(), "cuTensorMapEncodeTiled 144 [300 72] by 64\n"));
+    ck_assert_uint_ne(map.opaque[15], 0);
     b->ops->destroy(b);
     cuda_rig_close(&r);
 }
@@ -250,6 +265,7 @@ MTR_CHECK_MAIN("backend/cuda")
     tcase_add_test(tc, describes_its_device);
     tcase_add_test(tc, copies_in_all_directions);
     tcase_add_test(tc, launches_with_the_argument_struct);
+    tcase_add_test(tc, describes_matrices_to_the_copy_engine);
     tcase_add_test(tc, arguments_of_another_size_are_refused);
     tcase_add_test(tc, events_measure_and_tell);
     tcase_add_test(tc, an_error_says_what_was_done_and_its_name);

@@ -30,7 +30,7 @@ END_TEST
 START_TEST(a_device_of_no_class_gets_ptx)
 {
     struct cuda_rig r = cuda_rig_open();
-    r.capability(8, 6);
+    r.capability(12, 0);
     struct mtr_backend *b = cuda_rig_backend(&r);
     ck_assert_ptr_nonnull(b->ops->kernel(b, "elementwise", "add", NULL));
     ck_assert_uint_eq(occurrences(r.log(), "cuModuleLoadDataEx ptx"), 1);
@@ -73,12 +73,12 @@ START_TEST(what_the_driver_s_compiler_says_is_told)
 {
     struct cuda_rig r = cuda_rig_open();
     struct mtr_error err = {0};
-    r.capability(8, 6);
+    r.capability(12, 0);
     struct mtr_backend *b = cuda_rig_backend(&r);
     r.script("cuModuleLoadDataEx", 0, 218);
     ck_assert_ptr_null(b->ops->kernel(b, "elementwise", "add", &err));
     ck_assert_str_eq(err.message,
-                     "loading kernels/gb10/common/elementwise.cu for compute_80 (ptxas said no): "
+                     "loading kernels/gb10/common/elementwise.cu for compute_90 (ptxas said no): "
                      "CUDA_ERROR_INVALID_PTX (as scripted)");
     b->ops->destroy(b);
     cuda_rig_close(&r);

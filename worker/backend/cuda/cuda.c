@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/args/tensor_map.h"
 #include "worker/backend/cuda/internal.h"
 
 #define MAX_THREADS 8 /* of the pool, when nobody says */
@@ -145,6 +146,8 @@ static bool cuda_fill(struct mtr_backend *b, struct mtr_stream *s, void *dst, ui
 
 /* ---- launches ---- */
 
+/* A kernel may start while the one before it ends: each waits for it before it reads what others
+ * write (device.cuh). */
 static bool cuda_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
                         const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
                         const void *args, size_t args_bytes, struct mtr_error *err)
@@ -156,8 +159,16 @@ static bool cuda_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_
                         k->name, k->args_bytes, args_bytes);
     if (!mtr_cuda_enter(c, err))
         return false;
-    int result = c->driver.launch(k->function, grid[0], grid[1], grid[2], block[0], block[1],
-                                  block[2], shared_bytes, mtr_cuda_stream(c, s), parameters, NULL);
+    struct cu_launch_attribute early = {CU_PROGRAMMATIC_STREAM_SERIALIZATION, 0, {.allowed = 1}};
+    const struct cu_launch launch = {
+        .grid = {grid[0], grid[1], grid[2]},
+        .block = {block[0], block[1], block[2]},
+        .shared_bytes = shared_bytes,
+        .stream = mtr_cuda_stream(c, s),
+        .attributes = &early,
+        .attribute_count = 1,
+    };
+    int result = c->driver.launch(&launch, k->function, parameters, NULL);
     if (result == CU_SUCCESS) /* the words below cost more than the launch */
         return true;
     return mtr_cuda_check(c, result, err,
@@ -165,6 +176,26 @@ static bool cuda_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_
                           " blocks of %" PRIu32 " threads and %" PRIu32 " bytes of shared memory",
                           k->name, grid[0], grid[1], grid[2], block[0] * block[1] * block[2],
                           shared_bytes);
+}
+
+static bool cuda_tensor_map(struct mtr_backend *b, struct mtr_tensor_map *out, const void *p,
+                            uint64_t rows, uint64_t cols, uint64_t row_bytes, uint32_t box_rows,
+                            struct mtr_error *err)
+{
+    struct mtr_cuda *c = mtr_cuda_of(b);
+    const uint64_t size[] = {cols, rows}, stride[] = {row_bytes};
+    const uint32_t box[] = {MTR_TENSOR_MAP_COLS, box_rows}, step[] = {1, 1};
+    if (!mtr_cuda_enter(c, err))
+        return false;
+    int result = c->driver.tensor_map(out, CU_TENSOR_BF16, 2, (void *)p, size, stride, box, step,
+                                      CU_TENSOR_INTERLEAVE_NONE, CU_TENSOR_SWIZZLE_128B,
+                                      CU_TENSOR_L2_256B, CU_TENSOR_OUTSIDE_ZERO);
+    if (result == CU_SUCCESS)
+        return true;
+    return mtr_cuda_check(c, result, err,
+                          "describing a matrix of %" PRIu64 " rows of %" PRIu64 " columns, %" PRIu64
+                          " bytes apart, at %p to the copy engine",
+                          rows, cols, row_bytes, p);
 }
 
 struct parallel {
@@ -341,6 +372,7 @@ static const struct mtr_backend_ops cuda_ops = {
     .fill = cuda_fill,
     .kernel = mtr_cuda_kernel,
     .launch = cuda_launch,
+    .tensor_map = cuda_tensor_map,
     .parallel = cuda_parallel,
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,

@@ -46,6 +46,34 @@ enum cu_function_attribute { CU_STATIC_SHARED_BYTES = 1, CU_DYNAMIC_SHARED_LIMIT
 
 enum cu_jit_option { CU_JIT_LOG_BUFFER = 5, CU_JIT_LOG_BYTES = 6 };
 
+/* How a kernel is launched (CUlaunchConfig), and what else is asked for (CUlaunchAttribute). */
+struct cu_launch_attribute {
+    int id, padding;
+    union {
+        char bytes[64];
+        int allowed;
+    } value;
+};
+
+struct cu_launch {
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    struct cu_stream *stream;
+    struct cu_launch_attribute *attributes;
+    unsigned attribute_count;
+};
+
+enum cu_launch_attribute_id { CU_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+
+/* Of cuTensorMapEncodeTiled. */
+enum cu_tensor_map {
+    CU_TENSOR_BF16 = 9,
+    CU_TENSOR_INTERLEAVE_NONE = 0,
+    CU_TENSOR_SWIZZLE_128B = 3,
+    CU_TENSOR_L2_256B = 3,
+    CU_TENSOR_OUTSIDE_ZERO = 0,
+};
+
 #define CU_STREAM_NON_BLOCKING  1u /* does not wait for the legacy stream 0 */
 #define CU_CAPTURE_THREAD_LOCAL 1  /* other threads may allocate while this one captures */
 
@@ -79,9 +107,11 @@ enum cu_jit_option { CU_JIT_LOG_BUFFER = 5, CU_JIT_LOG_BYTES = 6 };
       (struct cu_function **, struct cu_module *, const char *))                                   \
     X(function_attribute, cuFuncGetAttribute, (int *, int, struct cu_function *))                  \
     X(function_set, cuFuncSetAttribute, (struct cu_function *, int, int))                          \
-    X(launch, cuLaunchKernel,                                                                      \
-      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
-       struct cu_stream *, void **, void **))                                                      \
+    X(launch, cuLaunchKernelEx,                                                                    \
+      (const struct cu_launch *, struct cu_function *, void **, void **))                          \
+    X(tensor_map, cuTensorMapEncodeTiled,                                                          \
+      (void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,        \
+       const uint32_t *, int, int, int, int))                                                      \
     X(stream_create, cuStreamCreate, (struct cu_stream **, unsigned))                              \
     X(stream_destroy, cuStreamDestroy_v2, (struct cu_stream *))                                    \
     X(stream_synchronize, cuStreamSynchronize, (struct cu_stream *))                               \
