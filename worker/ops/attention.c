@@ -17,6 +17,12 @@ static bool has_single_rows(const struct mtr_point *p)
     return p->shape_count == 2 && p->shapes[0].rows == 1;
 }
 
+/* The kernels of such a point copy 16 bytes of a head at a time. */
+bool mtr_op_attention_fits(const struct mtr_launch *l)
+{
+    return !has_single_rows(l->point) || mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) % 8 == 0;
+}
+
 static uint32_t stretches_of(const struct mtr_plan *plan)
 {
     return mtr_op_tiles(plan->limits.max_sequence_tokens, MTR_ATTENTION_DEVICE_STRETCH);

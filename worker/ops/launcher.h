@@ -29,6 +29,7 @@ bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolve
                         struct mtr_error *err);
 bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                       struct mtr_error *err);
+bool mtr_op_attention_fits(const struct mtr_launch *launch);
 uint64_t mtr_op_attention_scratch(const struct mtr_plan *plan, const struct mtr_launch *launch);
 bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err);

@@ -94,6 +94,10 @@ bool mtr_op_resolve(struct mtr_resolved_op *op, struct mtr_backend *backend,
         return mtr_fail(err, MTR_INTERNAL, "plan of circuit %s, layer %d: %s lacks %s",
                         plan->circuit, launch->layer == MTR_NONE ? -1 : launch->layer, function,
                         fault);
+    if (strcmp(launch->family->name, "attention") == 0 && !mtr_op_attention_fits(launch))
+        return mtr_fail(err, MTR_UNSUPPORTED,
+                        "%s wants heads whose length is a multiple of 8, not %u", function,
+                        mtr_launch_u32(launch, MTR_P_HEAD_DIM, 0));
     *op = (struct mtr_resolved_op){.launch = launch, .run = s->run};
     for (uint32_t i = 0; i < launch->point->shape_count; i++) {
         op->kernels[i] =

@@ -68,6 +68,14 @@ MTR_DEVICE float mtr_f16_value(uint16_t h)
     return f;
 }
 
+/* 2^x; 0 for -infinity, exactly 1 for 0. */
+MTR_DEVICE float mtr_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* ---- eight elements ---- */
 
 MTR_DEVICE void mtr_widen8(uint4 raw, float (&out)[8])

@@ -39,8 +39,62 @@ START_TEST(decoding_takes_rows_one_by_one)
 }
 END_TEST
 
+/* A launch of a point that splits single rows from the others. */
+static struct mtr_launch two_forms(struct mtr_point *point)
+{
+    struct mtr_launch l = op_rig_launch(&r, "attention");
+    *point = *l.point;
+    point->shape_count = 2;
+    point->shapes[0] = (struct mtr_point_shape){"attention_r1", 1, 0, 128, 4096};
+    point->shapes[1] = (struct mtr_point_shape){"attention_r128", 128, 0, 256, 8192};
+    l.point = point;
+    return l;
+}
+
+START_TEST(single_rows_have_a_kernel_of_their_own)
+{
+    op_rig_open(&r);
+    struct mtr_point point;
+    struct mtr_launch l = two_forms(&point);
+    struct mtr_resolved_op op;
+    r.context.processors = 100;
+    ck_assert(mtr_op_resolve(&op, r.context.backend, &r.model.plan, &l, &r.err));
+    mtr_mock_forget(r.context.backend);
+    ck_assert(mtr_op_run(&r.context, &op, &r.err));
+    ck_assert_uint_eq(mtr_mock_call_count(r.context.backend), 2);
+    const struct mtr_mock_call *call = mtr_mock_call(r.context.backend, 0);
+    ck_assert_str_eq(call->function, "attention_r1");
+    ck_assert_uint_eq(call->grid[0], TINY_KV_HEADS);
+    ck_assert_uint_eq(call->grid[1], 3);
+    ck_assert_uint_eq(call->grid[2], 1); /* 128 tokens are one stretch */
+    call = mtr_mock_call(r.context.backend, 1);
+    ck_assert_str_eq(call->function, "attention_r128");
+    ck_assert_uint_eq(call->grid[1], (40 + 128 / (TINY_HEADS / TINY_KV_HEADS) - 1) /
+                                         (128 / (TINY_HEADS / TINY_KV_HEADS)));
+    ck_assert_uint_gt(mtr_op_attention_scratch(&r.model.plan, &l), MTR_ATTENTION_COUNTERS);
+    op_rig_close(&r);
+}
+END_TEST
+
+START_TEST(refuses_heads_that_no_piece_fits)
+{
+    op_rig_open(&r);
+    struct mtr_point point;
+    struct mtr_launch l = two_forms(&point);
+    struct mtr_resolved_op op;
+    for (uint32_t i = 0; i < l.param_count; i++)
+        if (l.params[i].key == MTR_P_HEAD_DIM)
+            l.params[i].value = 20;
+    ck_assert(!mtr_op_resolve(&op, r.context.backend, &r.model.plan, &l, &r.err));
+    ck_assert_int_eq(r.err.code, MTR_UNSUPPORTED);
+    op_rig_close(&r);
+}
+END_TEST
+
 MTR_CHECK_MAIN("ops/attention")
 {
+    tcase_add_test(tc, single_rows_have_a_kernel_of_their_own);
+    tcase_add_test(tc, refuses_heads_that_no_piece_fits);
     tcase_add_test(tc, fills_its_arguments);
     tcase_add_test(tc, decoding_takes_rows_one_by_one);
 }
