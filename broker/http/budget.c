@@ -40,6 +40,8 @@ struct mtr_connection {
 
 static void set_counted(struct mtr_connection *c, size_t bytes)
 {
+    if (bytes == c->counted)
+        return;
     atomic_fetch_add(&c->thread->http->held_bytes, (int64_t)bytes - (int64_t)c->counted);
     c->counted = bytes;
 }

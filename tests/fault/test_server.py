@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from server import Server, run_tests
+from server import Broker, Server, run_tests
 
 TEXTS = [f"Tell me the story of number {i}, at length." for i in range(8)]
 FIELDS = {"max_tokens": 150, "temperature": 0.8, "ignore_eos": True}
@@ -110,6 +110,85 @@ def test_worker_stopped_and_continued():
     disturb(pause)
 
 
+class Watch(threading.Thread):
+    """Asks for the health again and again, and keeps what it hears."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.over, self.heard = server, threading.Event(), []
+        self.start()
+
+    def run(self):
+        while not self.over.wait(0.02):
+            r = self.server.get("/health")
+            self.heard.append((r.status, r.json().get("reason", "")))
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        assert self.heard
+        return self.heard
+
+
+def test_worker_delayed():
+    """Late again and again, but it lives: the streams go on right, and it counts as healthy."""
+    def hamper(server):
+        pid, watch = server.worker_pid(), Watch(server)
+        for _ in range(12):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.02)
+        heard = watch.stop()
+        assert {status for status, _ in heard} == {200}, heard
+
+    status = disturb(hamper)
+    assert status["workers"][0]["restarts"] == 0 and status["state"] == "ready", status
+
+
+def scripted(server, delay_us):
+    worker = server.start_worker("--vocab", "512", "--delay-us", str(delay_us),
+                                 program="tests/support/scripted-worker")
+    server.wait_ready()
+    return worker
+
+
+def end(server, process):
+    process.kill()
+    process.wait()
+    limit = time.monotonic() + 5
+    while server.get("/health").status == 200 and time.monotonic() < limit:
+        time.sleep(0.01)
+
+
+def test_worker_that_answers_late():
+    """Steps of 0.4 s and then one of 12 s: the same text; health says when a step takes too long
+    and that it is over. A living worker is never given up for that."""
+    asked = dict(seed=7, temperature=0.8, ignore_eos=True)
+    with Broker("--max-seq-len", "512", wait=False) as s:
+        prompt = scripted(s, 0)
+        text = s.chat_stream("hi", max_tokens=6, **asked)
+        first = s.chat_stream("hi", max_tokens=1, **asked)
+        assert text and text.startswith(first)
+        end(s, prompt)
+        late = scripted(s, 400000)
+        watch, begin = Watch(s), time.monotonic()
+        assert s.chat_stream("hi", max_tokens=6, **asked) == text
+        assert time.monotonic() - begin > 2, "six steps of 0.4 s"
+        heard = watch.stop()
+        assert {status for status, _ in heard} == {200}, heard
+        end(s, late)
+        scripted(s, 12 * 1000 * 1000)
+        watch = Watch(s)
+        assert s.chat_stream("hi", max_tokens=1, **asked) == first
+        time.sleep(0.2)
+        heard = watch.stop()
+        bad = [reason for status, reason in heard if status == 503]
+        assert heard[0][0] == 200 and heard[-1][0] == 200, heard
+        assert bad and all("step has been running" in reason for reason in bad), bad
+        assert s.status()["workers"][0]["restarts"] == 2  # the two that the test has killed
+
+
 def test_worker_stopped_for_good():
     def freeze(server):
         os.kill(server.worker_pid(), signal.SIGSTOP)
@@ -202,13 +281,27 @@ def test_a_full_queue_says_when_to_come_back():
 
 
 def test_a_cache_too_small_for_all_at_once():
+    """Eight streams of some 190 tokens where there is room for two or three: sequences are set back
+    and computed again, and nobody can tell."""
+    flags = ("--max-seq-len", "400", "--kv-cache-dtype", "f32")
+    with Server(*flags) as s:
+        expected, _ = ask_all(s)
+        assert all(expected)
+        assert s.metric("metrale_preemptions_total") == 0
     # 1 MB of f32 cache: 4 layers x 2 heads x 32 x 2 x 4 bytes = 2 KB a token, some 500 tokens.
-    with Server("--max-seq-len", "400", "--kv-cache-mb", "1", "--kv-cache-dtype", "f32") as s:
-        answers, _ = ask_all(s)
-        assert all(answers)
+    with Server(*flags, "--kv-cache-mb", "1") as s:
+        cache = s.status()["cache"][0]
+        assert cache["blocks"] * 16 < 3 * 190, cache
+        for prefix in ("cold", "warm"):
+            answers, _ = ask_all(s)
+            lost = sum(a != b for a, b in zip(answers, expected))
+            preempted = s.metric("metrale_preemptions_total")
+            print(f"      {prefix}: {lost} streams differ, {preempted:.0f} were set back")
+            assert lost == 0 and preempted > 0
         status = s.status()
         assert status["running"] == 0 and status["waiting"] == 0
-        assert s.metric("metrale_preemptions_total") >= 0
+        assert status["blocks_used"] == 0, status
+        assert status["workers"][0]["restarts"] == 0
 
 
 def test_a_request_over_its_time():

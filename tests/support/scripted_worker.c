@@ -40,7 +40,7 @@ static const char help[] =
     "  --step-tokens FILE    numbers: step s gives every lane the one at s mod their count\n"
     "  --stamps FILE         writes there, at index s, when step s was answered (monotonic ns)\n"
     "  --check               keep block contents and check every read; tokens depend on them\n"
-    "  --delay-us N          time that a step takes (0)\n"
+    "  --delay-us N          time that a step takes (0); the heart beats on\n"
     "  --load-ms N           time that loading takes (0)\n"
     "  --crash-after N       kill itself on receiving step N\n"
     "  --hang-after N        stop doing anything on receiving step N\n"
@@ -341,6 +341,19 @@ static void say_step(const struct worker *w, struct mtr_step_result *result)
             lanes[i].tokens = &w->recorded[result->step % w->recorded_count];
 }
 
+/* A step that takes its time: the heart beats on, as in metrale-worker. */
+static bool dawdle(struct worker *w, uint64_t ns, struct mtr_error *err)
+{
+    while (ns > HEARTBEAT_MS * MTR_NS_PER_MS) {
+        sleep_ns(HEARTBEAT_MS * MTR_NS_PER_MS);
+        ns -= HEARTBEAT_MS * MTR_NS_PER_MS;
+        if (!beat(w, err))
+            return false;
+    }
+    sleep_ns(ns);
+    return true;
+}
+
 static bool handle_plan(struct worker *w, const Mtr__FromBroker *m, struct mtr_error *err)
 {
     struct mtr_step_plan plan;
@@ -354,8 +367,8 @@ static bool handle_plan(struct worker *w, const Mtr__FromBroker *m, struct mtr_e
         return false;
     say_step(w, &result);
     uint64_t took = now_ns() - begin, delay = number(w, OPT_DELAY) * MTR_NS_PER_US;
-    if (took < delay)
-        sleep_ns(delay - took);
+    if (took < delay && !dawdle(w, delay - took, err))
+        return false;
     w->step = plan.step;
     w->idle_since_ns = 0;
     result.device_ns = now_ns() - begin;
