@@ -83,7 +83,7 @@ START_TEST(refuses_heads_that_no_piece_fits)
     struct mtr_launch l = two_forms(&point);
     struct mtr_resolved_op op;
     for (uint32_t i = 0; i < l.param_count; i++)
-        if (l.params[i].key == MTR_P_HEAD_DIM)
+        if (l.params[i].name == MTR_P_HEAD_DIM)
             l.params[i].value = 20;
     ck_assert(!mtr_op_resolve(&op, r.context.backend, &r.model.plan, &l, &r.err));
     ck_assert_int_eq(r.err.code, MTR_UNSUPPORTED);
