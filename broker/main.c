@@ -19,6 +19,7 @@
 #include "broker/engine/engine.h"
 #include "broker/http/server.h"
 #include "broker/options.h"
+#include "broker/probe.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/wire/address.h"
@@ -125,6 +126,22 @@ static bool read_keys(struct broker *b, struct mtr_error *err)
     return mtr_wire_read_key(o->curve_key, true, b->keys.secret_key, err) &&
            mtr_wire_read_key(public, false, b->keys.public_key, err) &&
            (!o->curve_allow || read_allowed(b, o->curve_allow, err));
+}
+
+/* The class that the plan is made for. Only auto needs to be asked for; a worker of another class
+ * is refused when it says hello. */
+static bool choose_hardware(struct broker *b, struct mtr_error *err)
+{
+    struct mtr_broker_options *o = &b->options;
+    struct mtr_probe probe = {0};
+    if (strcmp(o->hardware, "auto") != 0)
+        return true;
+    if (!mtr_probe_worker(&b->arena, o->hardware, o->device, &probe, err))
+        return mtr_error_prefix(err, "which kernel class (see --hardware)");
+    o->hardware = probe.hardware;
+    mtr_info(&b->log, "class %s: %s%s%s", probe.hardware, probe.device, probe.note ? "; " : "",
+             probe.note ? probe.note : "");
+    return true;
 }
 
 static bool load_model(struct broker *b, struct mtr_error *err)
@@ -338,7 +355,8 @@ static bool set_log_level(struct broker *b, struct mtr_error *err)
 static bool start(struct broker *b, struct mtr_error *err)
 {
     return set_log_level(b, err) && block_signals(b, err) && resolve_addresses(b, err) &&
-           read_keys(b, err) && load_model(b, err) && start_engine(b, err) && start_http(b, err);
+           read_keys(b, err) && choose_hardware(b, err) && load_model(b, err) &&
+           start_engine(b, err) && start_http(b, err);
 }
 
 static int print_help(struct mtr_broker_options *o)

@@ -9,7 +9,7 @@
 void mtr_broker_options_init(struct mtr_broker_options *o)
 {
     *o = (struct mtr_broker_options){
-        .hardware = "host",
+        .hardware = "auto",
         .precision = "declared",
         .bind = "127.0.0.1",
         .port = 8888,
@@ -47,8 +47,10 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
         {"cache-dir", MTR_FLAG_STRING, &o->cache_dir, "PATH", "Hugging Face cache to look in"},
         {"chat-template", MTR_FLAG_STRING, &o->chat_template, "FILE",
          "Jinja template instead of the checkpoint's"},
-        {"hardware", MTR_FLAG_CHOICE, &o->hardware, NULL, "kernel class of the workers", 0, 0,
-         "host"},
+        {"hardware", MTR_FLAG_CHOICE, &o->hardware, NULL,
+         "kernel class of the workers; auto: the device's, or host without one", 0, 0,
+         "auto|host|gb10|hopper|b200"},
+        {"device", MTR_FLAG_U32, &o->device, "N", "the worker's CUDA device", 0, 63},
         {"precision", MTR_FLAG_CHOICE, &o->precision, NULL, "precision policy", 0, 0, "declared"},
 
         {.kind = MTR_FLAG_SECTION, .help = "HTTP"},

@@ -34,7 +34,7 @@ struct mtr_broker_options {
     uint32_t kv_cache_mb;
     double memory_utilization;
     uint32_t oom_guard_mb;
-    uint32_t threads;
+    uint32_t threads, device;
 
     const char *run_dir, *plan_address, *admin_socket;
     const char *curve_key, *curve_allow;

@@ -61,7 +61,4 @@ size_t mtr_admin_flags(struct mtr_admin_target *t, struct mtr_flag *flags);
 const Mtr__AdminReply *mtr_admin_ask(struct mtr_arena *arena, const struct mtr_admin_target *t,
                                      const Mtr__AdminRequest *request, struct mtr_error *err);
 
-/* Where the other programs are: beside this one, or in the build tree. NULL on failure. */
-const char *mtr_find_program(struct mtr_arena *arena, const char *name, struct mtr_error *err);
-
 #endif

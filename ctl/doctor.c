@@ -18,6 +18,7 @@
 
 #include "common/base/file.h"
 #include "common/base/json.h"
+#include "common/base/program.h"
 #include "ctl/ctl.h"
 
 #define MAX_FINDINGS  128
@@ -146,7 +147,7 @@ static void check_devices(struct doctor *d, void *driver)
     }
     int status = init(0);
     if (status != 0 || count(&n) != 0 || n == 0) {
-        find(d, NOTE, "NVIDIA devices", "not needed: this version computes on the CPU",
+        find(d, NOTE, "NVIDIA devices", "without one the CPU computes (class host)",
              mtr_arena_printf(&d->arena, "none (cuInit says %d)", status));
         return;
     }
@@ -171,7 +172,7 @@ static void check_driver(struct doctor *d)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) {
-        find(d, NOTE, "NVIDIA driver", "not needed: this version computes on the CPU",
+        find(d, NOTE, "NVIDIA driver", "without one the CPU computes (class host)",
              "not installed");
         return;
     }
@@ -253,7 +254,7 @@ static void check_programs(struct doctor *d)
     static const char *const names[] = {"metrale-broker", "metrale-worker"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct mtr_error error = {0};
-        const char *path = mtr_find_program(&d->arena, names[i], &error);
+        const char *path = mtr_program_find(&d->arena, names[i], &error);
         find(d, path ? OK : STOP, names[i], path ? NULL : "install the programs side by side",
              path ? path : mtr_arena_strdup(&d->arena, mtr_str(error.message)));
     }

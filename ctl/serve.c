@@ -3,10 +3,10 @@
  * metralectl serve: a broker and its workers in the foreground, with one log.
  *
  * All flags go to the broker unread but for those that this process needs itself. The worker is
- * told only where to connect, and started once the broker has found the flags right. A worker that
- * dies is started again at once; one that dies young again and again is started ever later, and
- * after MAX_YOUNG_DEATHS before it was ever ready, not at all: the server then ends with its last
- * words in the log. Ctrl-C and SIGTERM drain; a second one ends at once.
+ * told only where to connect and which device it has, and started once the broker has found the
+ * flags right. A worker that dies is started again at once; one that dies young again and again is
+ * started ever later, and after MAX_YOUNG_DEATHS before it was ever ready, not at all: the server
+ * then ends with its last words in the log. Ctrl-C and SIGTERM drain; a second one ends at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/program.h"
 #include "common/wire/address.h"
 #include "ctl/ctl.h"
 
@@ -41,6 +42,7 @@ struct supervisor {
     const char *broker_program, *worker_program;
     const char *run_dir, *plan_address, *admin_socket; /* admin_socket: NULL for the usual */
     const char *log_level, *log_level_file;            /* log_level_file: or NULL */
+    const char *hardware, *device;                     /* "auto", "0" unless given */
     bool made_run_dir;
     int run_dir_fd; /* holds the lock on run_dir */
     char **broker_arguments;
@@ -56,29 +58,6 @@ struct supervisor {
 
 /* ---- Programs ---------------------------------------------------------------------------------
  */
-
-const char *mtr_find_program(struct mtr_arena *arena, const char *name, struct mtr_error *err)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) {
-        mtr_fail_errno(err, "can't find this program's own place");
-        return NULL;
-    }
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    *slash = '\0';
-    const char *role = strchr(name, '-') + 1; /* metrale-broker: ../broker/ in the build tree */
-    const char *places[] = {
-        mtr_arena_printf(arena, "%s/%s", self, name),
-        mtr_arena_printf(arena, "%s/../%s/%s", self, role, name),
-    };
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (places[i] && access(places[i], X_OK) == 0)
-            return places[i];
-    mtr_fail(err, MTR_NOT_FOUND, "%s is not beside metralectl in %s", name, self);
-    return NULL;
-}
 
 /* The child gets the signals as they were before ours were blocked, and a process group of its own:
  * Ctrl-C reaches us alone, we say in which order to stop. Only SIGHUP waits until the child is
@@ -112,6 +91,10 @@ static void start_worker(struct supervisor *s)
                          "--log-level",
                          (char *)s->log_level,
                          "--die-with-parent",
+                         "--hardware",
+                         (char *)s->hardware,
+                         "--device",
+                         (char *)s->device,
                          s->log_level_file ? "--log-level-file" : NULL,
                          (char *)s->log_level_file,
                          NULL};
@@ -331,6 +314,12 @@ static bool choose_run_dir(struct supervisor *s, int argc, char **argv, struct m
     if (!s->log_level)
         s->log_level = "info";
     s->log_level_file = flag_value(argc, argv, "--log-level-file");
+    s->hardware = flag_value(argc, argv, "--hardware");
+    s->device = flag_value(argc, argv, "--device");
+    if (!s->hardware)
+        s->hardware = "auto";
+    if (!s->device)
+        s->device = "0";
     return true;
 }
 
@@ -360,9 +349,9 @@ static bool make_arguments(struct supervisor *s, int argc, char **argv, int star
 static bool prepare(struct supervisor *s, int argc, char **argv, struct mtr_error *err)
 {
     sigset_t set;
-    s->broker_program = mtr_find_program(&s->arena, "metrale-broker", err);
+    s->broker_program = mtr_program_find(&s->arena, "metrale-broker", err);
     s->worker_program =
-        s->broker_program ? mtr_find_program(&s->arena, "metrale-worker", err) : NULL;
+        s->broker_program ? mtr_program_find(&s->arena, "metrale-worker", err) : NULL;
     if (!s->worker_program || !choose_run_dir(s, argc, argv, err))
         return false;
     sigemptyset(&set);
@@ -418,7 +407,7 @@ int mtr_ctl_serve(int argc, char **argv)
     mtr_arena_init(&s.arena, 1u << 22);
     s.clock = mtr_clock_monotonic();
     if (wants_words_only(argc, argv)) {
-        const char *program = mtr_find_program(&s.arena, "metrale-broker", &error);
+        const char *program = mtr_program_find(&s.arena, "metrale-broker", &error);
         if (!program)
             return mtr_ctl_error(argv[0], &error);
         argv[0] = (char *)program;

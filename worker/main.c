@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "common/base/flags.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
+#include "worker/backend/open.h"
 #include "worker/session/guard.h"
 #include "worker/session/session.h"
 
@@ -30,15 +32,15 @@ struct arguments {
     struct mtr_session_options session;
     const char *key, *server_key, *log_level;
     uint32_t wait_ms, silence_ms;
-    bool die_with_parent, help, version;
+    bool die_with_parent, probe, help, version;
 };
 
-#define MAX_FLAGS 16
+#define MAX_FLAGS 24
 
 static struct arguments default_arguments(void)
 {
     return (struct arguments){
-        .session = {.hardware = "host", .signal_fd = -1},
+        .session = {.hardware = "auto", .signal_fd = -1},
         .wait_ms = BROKER_WAIT_MS,
         .silence_ms = SILENCE_MS,
         .log_level = "info",
@@ -52,7 +54,12 @@ static size_t make_table(struct arguments *a, struct mtr_flag flags[MAX_FLAGS])
         {"connect", MTR_FLAG_STRING, &a->session.address, "ADDRESS",
          "the broker's plan socket: ipc:///path or tcp://host:port"},
         {"rank", MTR_FLAG_U32, &a->session.rank, "N", "this worker's rank", 0, MAX_RANK},
-        {"hardware", MTR_FLAG_STRING, &a->session.hardware, "CLASS", "kernel class"},
+        {"hardware", MTR_FLAG_CHOICE, &a->session.hardware, NULL,
+         "kernel class; auto: the CUDA device's, or host without one", 0, 0,
+         "auto|host|gb10|hopper|b200"},
+        {"device", MTR_FLAG_U32, &a->session.device, "N", "CUDA device", 0, 63},
+        {"probe", MTR_FLAG_BOOL, &a->probe, NULL,
+         "print as JSON which class and device this would be, and end"},
         {"threads", MTR_FLAG_U32, &a->session.threads, "N",
          "host class: threads; 0: as many as the broker says", 0, MAX_THREADS},
         {"isa", MTR_FLAG_STRING, &a->session.instruction_set, "NAME",
@@ -83,7 +90,7 @@ static bool parse(struct arguments *a, int argc, char **argv, struct mtr_error *
     size_t count = make_table(a, flags), positionals;
     if (!mtr_flags_parse(flags, count, argc, argv, NULL, 0, &positionals, err))
         return false;
-    if (!a->help && !a->version && !a->session.address)
+    if (!a->help && !a->version && !a->probe && !a->session.address)
         return mtr_fail(err, MTR_INVALID, "--connect ADDRESS is needed");
     a->session.broker_wait_ms = (int)a->wait_ms;
     a->session.silence_ms = (int)a->silence_ms;
@@ -99,6 +106,39 @@ static int print_help(void)
     printf("usage: metrale-worker --connect ADDRESS [flags]\n\n"
            "Runs a model for a broker, which says what to load.\n\n%.*s",
            (int)text.len, text.len ? text.data : "");
+    mtr_buf_free(&text);
+    return 0;
+}
+
+static int print_probe(const struct arguments *a)
+{
+    struct mtr_backend_options o = {
+        .hardware = a->session.hardware,
+        .device = a->session.device,
+        .threads = a->session.threads,
+        .instruction_set = a->session.instruction_set,
+    };
+    struct mtr_device_info info = {0};
+    struct mtr_error note = {0}, err = {0};
+    struct mtr_buf text = {0};
+    if (!mtr_backend_probe(&o, &info, &note, &err)) {
+        fprintf(stderr, "metrale-worker: %s\n", err.message);
+        return 1;
+    }
+    struct mtr_json_writer w = mtr_json_writer(&text);
+    mtr_json_begin_object(&w);
+    mtr_json_key(&w, "hardware");
+    mtr_json_put_cstr(&w, info.hardware);
+    mtr_json_key(&w, "device");
+    mtr_json_put_cstr(&w, info.name);
+    mtr_json_key(&w, "memory_total_bytes");
+    mtr_json_put_u64(&w, info.memory_total_bytes);
+    if (note.code) {
+        mtr_json_key(&w, "note");
+        mtr_json_put_cstr(&w, note.message);
+    }
+    mtr_json_end_object(&w);
+    printf("%.*s\n", (int)text.len, text.data);
     mtr_buf_free(&text);
     return 0;
 }
@@ -150,6 +190,8 @@ int main(int argc, char **argv)
     bool ok = parse(&a, argc, argv, &err);
     if (ok && a.help)
         return print_help();
+    if (ok && a.probe)
+        return print_probe(&a);
     if (ok && a.version) {
         puts("metrale " MTR_VERSION);
         return 0;

@@ -6,7 +6,7 @@
 
 #include "common/circuit/compile.h"
 #include "common/circuit/source.h"
-#include "worker/backend/host/host.h"
+#include "worker/backend/open.h"
 
 #define HEADERS_BYTES (1u << 30)
 
@@ -22,8 +22,13 @@ static bool make_plan(struct engine *e, const char *model, const struct engine_o
                       struct mtr_error *err)
 {
     struct mtr_config config;
+    struct mtr_device_info device;
+    if (!e->backend->ops->info(e->backend, &device, err))
+        return false;
+    const char *cache = o->cache ? o->cache : strcmp(device.hardware, "host") == 0 ? "f32" : NULL;
     struct mtr_plan_options options = {
-        .hardware = o->hardware,
+        .hardware = device.hardware,
+        .cache = MTR_FORMAT_COUNT,
         .precision = "declared",
         .block_tokens = 16,
         .limits = {.max_step_tokens = o->step_tokens,
@@ -31,8 +36,8 @@ static bool make_plan(struct engine *e, const char *model, const struct engine_o
                    .max_lanes = o->slots,
                    .max_sequence_tokens = o->sequence_tokens},
     };
-    if (!mtr_format_parse(mtr_str(o->cache), &options.cache))
-        return mtr_fail(err, MTR_INVALID, "cache format \"%s\" is unknown", o->cache);
+    if (cache && !mtr_format_parse(mtr_str(cache), &options.cache))
+        return mtr_fail(err, MTR_INVALID, "cache format \"%s\" is unknown", cache);
     e->checkpoint = mtr_checkpoint_open(&e->arena, model, NULL, err);
     if (!e->checkpoint || !mtr_config_read(&e->arena, e->checkpoint, &config, err))
         return false;
@@ -65,12 +70,13 @@ bool engine_open(struct engine *e, const char *model, const struct engine_option
 {
     *e = (struct engine){0};
     mtr_arena_init(&e->arena, HEADERS_BYTES);
-    if (strcmp(o->hardware, "host") != 0)
-        return mtr_fail(err, MTR_UNSUPPORTED, "class %s is not in this build", o->hardware);
     if (o->slots > ENGINE_MAX_SLOTS)
         return mtr_fail(err, MTR_INVALID, "%u lanes, at most %u", o->slots, ENGINE_MAX_SLOTS);
-    struct mtr_host_options host = {.threads = o->threads, .instruction_set = o->isa};
-    e->backend = mtr_host_backend_create(&host, err);
+    struct mtr_backend_options b = {.hardware = o->hardware,
+                                    .device = o->device,
+                                    .threads = o->threads,
+                                    .instruction_set = o->isa};
+    e->backend = mtr_backend_open(&b, NULL, err);
     if (e->backend && make_plan(e, model, o, err) && make_exec(e, o, err))
         return true;
     engine_close(e);

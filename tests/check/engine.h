@@ -9,6 +9,8 @@
 #ifndef MTR_CHECK_ENGINE_H
 #define MTR_CHECK_ENGINE_H
 
+#include <string.h>
+
 #include "common/base/arena.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/circuit/plan.h"
@@ -19,9 +21,10 @@
 #define ENGINE_MAX_SLOTS 64
 
 struct engine_options {
-    const char *hardware; /* "host" */
+    const char *hardware; /* "host", "auto", ... */
     const char *isa;      /* or NULL */
-    const char *cache;    /* "f32", "bf16" */
+    const char *cache;    /* "f32", "bf16"; NULL: f32 on the host, elsewhere the class's own */
+    uint32_t device;      /* CUDA ordinal */
     uint32_t threads;     /* 0: all */
     uint32_t slots;
     uint32_t sequence_tokens;
@@ -49,6 +52,12 @@ struct engine {
 bool engine_open(struct engine *e, const char *model, const struct engine_options *o,
                  struct mtr_error *err);
 void engine_close(struct engine *e);
+
+/* Whether it computes and keeps all in f32, as the records do. */
+static inline bool engine_exact(const struct engine *e)
+{
+    return strcmp(e->plan->hardware, "host") == 0 && e->plan->groups[0].format == MTR_F32;
+}
 
 /* What one slot shall do in a step. */
 struct engine_run {

@@ -211,11 +211,11 @@ static bool check_lanes(const char *dir, struct engine *e, const struct golden *
     return ok;
 }
 
-static double tolerance_of(const struct check_options *o)
+static double tolerance_of(const struct check_options *o, const struct engine *e)
 {
     if (o->tolerance > 0)
         return o->tolerance;
-    return strcmp(o->engine.cache, "f32") == 0 ? 1e-3 : 3e-2;
+    return engine_exact(e) ? 1e-3 : 3e-2;
 }
 
 static bool run_checks(const char *dir, struct engine *e, const struct golden *g,
@@ -227,7 +227,7 @@ static bool run_checks(const char *dir, struct engine *e, const struct golden *g
     if (!forward(e, 0, 1, g->tokens, 0, g->prompt_count, g->prompt_count, false, err) ||
         !forward(e, 0, 1, g->tokens, g->prompt_count, rows, 1, false, err))
         return false;
-    bool ok = check_logits(dir, g, whole, tolerance_of(o));
+    bool ok = check_logits(dir, g, whole, tolerance_of(o, e));
     ok = check_cuts(dir, e, g, o, whole, other, err) && ok;
     ok = (o->lanes < 2 || check_lanes(dir, e, g, o->lanes, whole, other, err)) && ok;
     e->rows[1] = NULL;

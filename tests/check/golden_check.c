@@ -21,25 +21,21 @@ static const char help[] =
     "\n"
     "  --chunk N[,N...]  prefill chunk sizes beside the whole (16,7)\n"
     "  --lanes N         also run the prompt N times in one step (1)\n"
-    "  --class NAME      hardware class (host)\n"
-    "  --cache FORMAT    f32 or bf16 (f32)\n"
+    "  --hardware CLASS  host, gb10, hopper, b200 or auto (host)\n"
+    "  --device N        CUDA device (0)\n"
+    "  --cache FORMAT    f32 or bf16 (f32 on the host, else the class's own)\n"
     "  --threads N       (one a core)\n"
     "  --isa NAME        avx512, avx2, neon, portable (the best there is)\n"
     "  --tolerance X     relative error of logits (1e-3 with an f32 cache, 3e-2 with others)\n"
     "  --case NAME       only this case of CASES.json\n";
 
 static const struct option options[] = {
-    {"chunk", required_argument, NULL, 'c'},
-    {"lanes", required_argument, NULL, 'l'},
-    {"class", required_argument, NULL, 'h'},
-    {"cache", required_argument, NULL, 'f'},
-    {"threads", required_argument, NULL, 't'},
-    {"isa", required_argument, NULL, 'i'},
-    {"tolerance", required_argument, NULL, 'e'},
-    {"model", required_argument, NULL, 'm'},
-    {"case", required_argument, NULL, 'k'},
-    {"help", no_argument, NULL, '?'},
-    {NULL, 0, NULL, 0},
+    {"chunk", required_argument, NULL, 'c'},    {"lanes", required_argument, NULL, 'l'},
+    {"hardware", required_argument, NULL, 'h'}, {"device", required_argument, NULL, 'd'},
+    {"cache", required_argument, NULL, 'f'},    {"threads", required_argument, NULL, 't'},
+    {"isa", required_argument, NULL, 'i'},      {"tolerance", required_argument, NULL, 'e'},
+    {"model", required_argument, NULL, 'm'},    {"case", required_argument, NULL, 'k'},
+    {"help", no_argument, NULL, '?'},           {NULL, 0, NULL, 0},
 };
 
 static bool number(const char *text, uint32_t min, uint32_t max, uint32_t *out)
@@ -84,6 +80,8 @@ static bool take_option(struct check_options *o, const char **model, int id)
     case 'h':
         o->engine.hardware = optarg;
         return true;
+    case 'd':
+        return number(optarg, 0, 63, &o->engine.device);
     case 'f':
         o->engine.cache = optarg;
         return true;
@@ -103,7 +101,7 @@ static bool take_option(struct check_options *o, const char **model, int id)
 
 int main(int argc, char **argv)
 {
-    struct check_options o = {.engine = {.hardware = "host", .cache = "f32", .step_outputs = 128},
+    struct check_options o = {.engine = {.hardware = "host", .step_outputs = 128},
                               .chunks = {16, 7},
                               .chunk_count = 2,
                               .lanes = 1};

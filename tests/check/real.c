@@ -132,7 +132,7 @@ static bool decode(struct real *r, uint32_t prompt, const struct mtr_json *greed
         double error = top_error(r, &top->items[i]), gap = 0;
         if (r->engine.result.lanes[0].tokens[0] != item(greedy, i)) {
             mtr_json_number(&margin->items[i], &gap);
-            *excused = strcmp(r->o->engine.cache, "f32") != 0 && gap <= 2 * error;
+            *excused = !engine_exact(&r->engine) && gap <= 2 * error;
             return true;
         }
         *largest = error > *largest ? error : *largest;
@@ -173,7 +173,7 @@ static bool run_case(struct real *r, const struct mtr_json *json, struct mtr_err
     struct prompt_error prompt;
     double largest;
     uint32_t right = 0, matches;
-    bool excused, f32 = strcmp(r->o->engine.cache, "f32") == 0;
+    bool excused, f32 = engine_exact(&r->engine);
     if (!read_case(json, &c, err))
         return false;
     uint32_t *tokens = calloc(c.ids->count, sizeof *tokens);

@@ -22,6 +22,7 @@ static const char help[] = "Usage: decode-bench [options] MODEL\n"
                            "  --context N   tokens of prompt before decoding (32)\n"
                            "  --streams N   streams of the second decode figure (8)\n"
                            "  --repeat N    runs, of which the best counts (3)\n"
+                           "  --hardware CLASS, --device N (host, 0)\n"
                            "  --threads N, --isa NAME, --cache f32|bf16 (bf16)\n";
 
 struct bench {
@@ -36,6 +37,8 @@ static const struct option options[] = {
     {"context", required_argument, NULL, 'x'},
     {"streams", required_argument, NULL, 's'},
     {"repeat", required_argument, NULL, 'r'},
+    {"hardware", required_argument, NULL, 'h'},
+    {"device", required_argument, NULL, 'n'},
     {"threads", required_argument, NULL, 't'},
     {"isa", required_argument, NULL, 'i'},
     {"cache", required_argument, NULL, 'f'},
@@ -64,6 +67,11 @@ static bool take_option(struct bench *b, int id)
         return number(1, ENGINE_MAX_SLOTS, &b->streams);
     case 'r':
         return number(1, 1000, &b->repeat);
+    case 'h':
+        b->engine.hardware = optarg;
+        return true;
+    case 'n':
+        return number(0, 63, &b->engine.device);
     case 't':
         return number(0, 1024, &b->engine.threads);
     case 'i':

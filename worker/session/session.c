@@ -16,7 +16,7 @@
 #include "common/base/clock.h"
 #include "common/wire/agreement.h"
 #include "common/wire/codec.h"
-#include "worker/backend/host/host.h"
+#include "worker/backend/open.h"
 #include "worker/session/guard.h"
 #include "worker/session/link.h"
 #include "worker/session/load.h"
@@ -34,6 +34,7 @@ struct session {
     struct mtr_log *log;
     struct mtr_link *link;
     struct mtr_backend *backend;
+    struct mtr_device_info device; /* as it said hello */
     struct mtr_loaded model;
     struct mtr_steps steps;   /* messages live in its places */
     struct mtr_arena scratch; /* of a message while it is packed */
@@ -55,20 +56,22 @@ static uint64_t now_ns(void)
 static struct mtr_backend *open_backend(const struct mtr_session_options *o, uint32_t threads,
                                         struct mtr_error *err)
 {
-    if (strcmp(o->hardware, "host") != 0) {
-        mtr_fail(err, MTR_UNSUPPORTED,
-                 "hardware class %s is not built into this worker; it has: host", o->hardware);
-        return NULL;
-    }
-    return mtr_host_backend_create(
-        &(struct mtr_host_options){.threads = threads, .instruction_set = o->instruction_set}, err);
+    struct mtr_error note = {0};
+    struct mtr_backend *b =
+        mtr_backend_open(&(struct mtr_backend_options){.hardware = o->hardware,
+                                                       .device = o->device,
+                                                       .threads = threads,
+                                                       .instruction_set = o->instruction_set},
+                         &note, err);
+    if (b && note.code)
+        mtr_debug(o->log, "no GPU: %s", note.message);
+    return b;
 }
 
 static bool say_hello(struct session *s, struct mtr_error *err)
 {
-    struct mtr_device_info device;
     char host[256] = "";
-    if (!s->backend->ops->info(s->backend, &device, err))
+    if (!s->backend->ops->info(s->backend, &s->device, err))
         return false;
     gethostname(host, sizeof host - 1);
     Mtr__Hello hello = MTR__HELLO__INIT;
@@ -76,15 +79,15 @@ static bool say_hello(struct session *s, struct mtr_error *err)
     hello.protocol = MTR_PROTOCOL_VERSION;
     hello.build = (char *)MTR_VERSION;
     hello.pid = (uint32_t)getpid();
-    hello.hardware = device.hardware;
-    hello.device = device.name;
-    hello.memory_total_bytes = device.memory_total_bytes;
-    hello.memory_free_bytes = device.memory_free_bytes;
+    hello.hardware = s->device.hardware;
+    hello.device = s->device.name;
+    hello.memory_total_bytes = s->device.memory_total_bytes;
+    hello.memory_free_bytes = s->device.memory_free_bytes;
     hello.host = host;
     Mtr__FromWorker message = MTR__FROM_WORKER__INIT;
     message.body_case = MTR__FROM_WORKER__BODY_HELLO;
     message.hello = &hello;
-    mtr_info(s->log, "rank %u on %s, broker at %s", s->o->rank, device.name, s->o->address);
+    mtr_info(s->log, "rank %u on %s, broker at %s", s->o->rank, s->device.name, s->o->address);
     return mtr_link_send(s->link, &message, SEND_MS, err);
 }
 
@@ -151,10 +154,11 @@ static bool say_ready(struct session *s, const Mtr__LoadModel *load, uint64_t lo
     return mtr_link_send(s->link, &message, SEND_MS, err);
 }
 
-/* The broker knows how many threads a rank shall have; the pool is made again if that differs. */
+/* The broker knows how many threads a host rank shall have; the pool is made again if that
+ * differs. */
 static bool fit_threads(struct session *s, uint32_t threads, struct mtr_error *err)
 {
-    if (s->o->threads || !threads)
+    if (s->o->threads || !threads || strcmp(s->device.hardware, "host") != 0)
         return true;
     s->backend->ops->destroy(s->backend);
     s->backend = open_backend(s->o, threads, err);
@@ -178,7 +182,8 @@ static bool handle_load(struct session *s, uint64_t epoch, const Mtr__LoadModel 
         return false;
     s->loaded = true;
     s->steps.exec = s->model.exec;
-    mtr_guard_memory(s->log, s->model.weights.mapped_bytes);
+    if (s->device.unified) /* elsewhere the model does not stand in this machine's memory */
+        mtr_guard_memory(s->log, s->model.weights.mapped_bytes);
     uint64_t took = now_ns() - begin;
     mtr_info(s->log, "ready in %.2f s: %s, %.1f MB of weights, %.1f MB of cache",
              (double)took / 1e9, s->model.plan->circuit, (double)s->model.weights.total_bytes / 1e6,

@@ -20,7 +20,8 @@ struct mtr_session_options {
     const char *address;              /* of the broker */
     const struct mtr_wire_keys *keys; /* or NULL */
     uint32_t rank;
-    const char *hardware;        /* kernel class: "host" */
+    const char *hardware;        /* kernel class, or "auto" */
+    uint32_t device;             /* CUDA ordinal */
     const char *instruction_set; /* host class, or NULL */
     uint32_t threads;            /* host class; 0: as the broker says, or one a core */
     int signal_fd;               /* a signalfd of SIGHUP and what ends the session; -1: none */
