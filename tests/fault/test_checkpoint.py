@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from server import free_port, run_tests, tiny_model
+from server import free_port, metralectl, run_tests, tiny_model
 
 LIMIT_S = 20
 
@@ -22,7 +22,7 @@ def refused(change, *words):
         model = tiny_model(os.path.join(folder, "tiny"))
         change(model)
         start = time.monotonic()
-        r = subprocess.run([os.environ["METRALECTL"], "serve", model, "--port", str(free_port()),
+        r = subprocess.run([metralectl(), "serve", model, "--port", str(free_port()),
                             "--run-dir", os.path.join(folder, "run")], stdin=subprocess.DEVNULL,
                            capture_output=True, text=True, timeout=LIMIT_S, check=False)
         assert r.returncode not in (0, -11, 139), (r.returncode, r.stderr)
@@ -131,7 +131,7 @@ def test_a_template_that_does_not_compile():
 
 
 def test_no_such_model():
-    r = subprocess.run([os.environ["METRALECTL"], "serve", "/no/such/model", "--port",
+    r = subprocess.run([metralectl(), "serve", "/no/such/model", "--port",
                         str(free_port())], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                        timeout=LIMIT_S, check=False)
     assert r.returncode != 0 and "/no/such/model" in r.stderr, r.stderr

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from server import Broker, Server, free_port, run_tests
+from server import Broker, Server, free_port, metralectl, run_tests
 
 SOON_S = 10
 GOOD = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
@@ -33,7 +33,7 @@ def ends_wrong(*arguments, word, lines, status):
     with tempfile.TemporaryDirectory() as folder:
         run_dir = os.path.join(folder, "run")
         start = time.monotonic()
-        r = subprocess.run([os.environ["METRALECTL"], "serve", *arguments, "--run-dir", run_dir],
+        r = subprocess.run([metralectl(), "serve", *arguments, "--run-dir", run_dir],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True,
                            timeout=SOON_S, check=False)
         said = r.stderr.strip().split("\n")
@@ -53,7 +53,7 @@ def test_a_wrong_flag_starts_nothing():
 def test_a_wrong_model_ends_it():
     with tempfile.TemporaryDirectory() as folder:
         run_dir = os.path.join(folder, "run")
-        r = subprocess.run([os.environ["METRALECTL"], "serve", os.path.join(folder, "absent"),
+        r = subprocess.run([metralectl(), "serve", os.path.join(folder, "absent"),
                             "--run-dir", run_dir, "--port", str(free_port())],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True,
                            timeout=SOON_S, check=False)

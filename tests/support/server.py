@@ -2,7 +2,7 @@
 """A server under test: started, asked, stopped. Standard library only.
 
 Programs come from the environment: METRALECTL is the path of metralectl in the build tree,
-MTR_BUILD_ROOT that tree. Every
+MTR_BUILD_ROOT that tree. Without either they stand in bin/ beside tests/, as in a bundle. Every
 wait is bounded; whatever was started is stopped, also when a test fails.
 """
 
@@ -23,6 +23,16 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 READY_LIMIT_S = 60
 REQUEST_LIMIT_S = 120
 STOP_LIMIT_S = 30
+
+
+def program(name):
+    """The path of a program by its place in the build tree: "broker/metrale-broker"."""
+    build = os.environ.get("MTR_BUILD_ROOT")
+    return os.path.join(build, name) if build else os.path.join(ROOT, "bin", os.path.basename(name))
+
+
+def metralectl():
+    return os.environ.get("METRALECTL") or program("ctl/metralectl")
 
 
 def free_port():
@@ -81,16 +91,16 @@ class Server:
     # ---- Life ----
 
     def program(self):
-        return [os.environ["METRALECTL"], "serve"]
+        return [metralectl(), "serve"]
 
     def launch(self, *command):
         """A process whose output goes to the log."""
         with open(self.log_path, "ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
-    def start(self, program, *flags):
+    def start(self, name, *flags):
         """One more program of the build tree, that ends when the server is stopped."""
-        path = os.path.join(os.environ["MTR_BUILD_ROOT"], program)
+        path = program(name)
         self.others.append(self.launch(path, *flags))
         return self.others[-1]
 
@@ -207,7 +217,7 @@ class Server:
     # ---- metralectl ----
 
     def ctl(self, *arguments, check=True):
-        r = subprocess.run([os.environ["METRALECTL"], *arguments, "--run-dir", self.run_dir],
+        r = subprocess.run([metralectl(), *arguments, "--run-dir", self.run_dir],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
                            check=False)
         if check and r.returncode != 0:
@@ -225,7 +235,7 @@ class Broker(Server):
     """metrale-broker alone; workers are started by hand."""
 
     def program(self):
-        return [os.path.join(os.environ["MTR_BUILD_ROOT"], "broker", "metrale-broker")]
+        return [program("broker/metrale-broker")]
 
     def start_worker(self, *flags, program="worker/metrale-worker"):
         return self.start(program, "--connect", f"ipc://{self.run_dir}/plan.sock", *flags)
