@@ -30,6 +30,10 @@
     X(elementwise, activate)                                                                       \
     X(elementwise, scale)                                                                          \
     X(elementwise, gather)                                                                         \
-    X(sample, argmax)
+    X(sample, argmax)                                                                              \
+    X(dummy, dummy_f32)                                                                            \
+    X(dummy, dummy_f16)                                                                            \
+    X(dummy, dummy_bf16)                                                                           \
+    X(dummy, dummy_blocks)
 
 #endif

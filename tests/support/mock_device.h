@@ -9,7 +9,7 @@
 
 #include "worker/backend/mock/mock.h"
 
-/* Not unified; the test fails when there is no memory. */
+/* Not direct; the test fails when there is no memory. */
 struct mtr_backend *mock_device_create(bool graphs);
 
 /* The effect of one launch: for mtr_mock_on_launch. */

@@ -31,7 +31,8 @@ struct mtr_device_info {
     uint64_t memory_total_bytes;
     uint64_t memory_free_bytes;
     uint32_t processors; /* threads of the host pool, or SMs */
-    bool unified;        /* device memory is host memory */
+    bool unified;        /* device and host share the memory of this machine */
+    bool direct;         /* this process can read and write at device addresses */
     bool graphs;         /* capture and replay work */
 };
 

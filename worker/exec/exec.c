@@ -15,10 +15,12 @@
 #define LOGITS_BYTES (32u << 20)  /* pinned, at most, unless one row takes more */
 #define POOL_THREADS 16           /* that sample, where the backend has none */
 
-/* Sampling runs on the backend's threads; a device has none. */
+/* Sampling runs on the backend's threads, where it has some to lend. */
 static bool init_samplers(struct mtr_exec *e, struct mtr_error *err)
 {
-    uint32_t n = e->device.processors;
+    uint32_t n = e->device.processors; /* of a device: not threads */
+    if (!e->device.direct && n > POOL_THREADS)
+        n = POOL_THREADS;
     if (!e->backend->ops->parallel) {
         n = mtr_pool_cores() < POOL_THREADS ? mtr_pool_cores() : POOL_THREADS;
         e->pool = mtr_pool_create(n, err);
@@ -72,7 +74,7 @@ static bool init_device(struct mtr_exec *e, struct mtr_error *err)
     for (uint32_t i = 0; i < MTR_PLANS_IN_FLIGHT; i++)
         if (!init_flight(e, &e->flights[i], err))
             return false;
-    if (e->device.unified)
+    if (e->device.direct)
         return true;
     size_t row = e->plan->buffers[e->plan->logits].row_bytes, most = LOGITS_BYTES / row;
     uint32_t rows = e->plan->limits.max_step_outputs;

@@ -77,7 +77,7 @@ struct mtr_exec {
     uint64_t mark;
     struct mtr_segment *segments; /* [max_lanes] */
 
-    float *logits; /* pinned [logit_rows, vocab], unless unified: of one flight at a time */
+    float *logits; /* pinned [logit_rows, vocab], unless direct: of one flight at a time */
     uint32_t logit_rows;
     struct mtr_pool *pool;                /* where the backend has no threads to lend */
     struct mtr_sampler_scratch *samplers; /* [sampler_count] */

@@ -121,7 +121,7 @@ bool mtr_outputs_fetch(struct mtr_exec *e, struct mtr_flight *f, struct mtr_erro
         if (r->chosen)
             continue;
         r->logits = from;
-        if (e->device.unified)
+        if (e->device.direct)
             continue;
         if (used == e->logit_rows)
             break;

@@ -99,7 +99,7 @@ static bool make_budget(struct mtr_loaded *m, const Mtr__LoadModel *l, struct mt
     struct mtr_device_info device;
     struct mtr_budget *b = &m->budget;
     if (!backend->ops->info(backend, &device, err) ||
-        !mtr_weights_bytes(m->plan, l->dummy_weights ? NULL : m->checkpoint, device.unified,
+        !mtr_weights_bytes(m->plan, l->dummy_weights ? NULL : m->checkpoint, device.direct,
                            &b->mapped, &b->copied, err))
         return false;
     uint32_t percent = l->memory_percent ? l->memory_percent : MEMORY_PERCENT;

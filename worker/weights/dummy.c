@@ -6,11 +6,11 @@
  */
 #include "worker/weights/dummy.h"
 
-#include "common/base/philox.h"
 #include "common/numeric/numeric.h"
 
 #define MATRIX_RANGE 0.04f /* uniform in +-half of it */
 #define VECTOR_RANGE 0.1f
+#define MAX_GRID     65535u
 
 /* Where a block has f16 numbers, and what they are set to. */
 static const struct {
@@ -29,61 +29,50 @@ static const struct {
     {MTR_Q6_K, {208}, {0.00001f}, 1},
 };
 
-static void random_bytes(uint64_t seed, uint32_t index, uint64_t block, uint8_t *dst,
-                         uint32_t bytes)
-{
-    uint32_t words[4];
-    for (uint32_t at = 0; at < bytes; at += sizeof words) {
-        mtr_philox(seed ^ (uint64_t)index << 32, block, at, words);
-        uint32_t n = bytes - at < sizeof words ? bytes - at : (uint32_t)sizeof words;
-        memcpy(dst + at, words, n);
-    }
-}
+static const struct {
+    enum mtr_format format;
+    const char *function;
+} plain[] = {{MTR_F32, "dummy_f32"}, {MTR_F16, "dummy_f16"}, {MTR_BF16, "dummy_bf16"}};
 
-static float plain_value(bool vector, uint32_t word)
+static bool set_function(enum mtr_format format, struct mtr_dummy_launch *out)
 {
-    float u = (float)(word >> 8) * 0x1p-24f - 0.5f;
-    return vector ? 1.0f + VECTOR_RANGE * u : MATRIX_RANGE * u;
-}
-
-static void put_plain(enum mtr_format format, float value, uint8_t *dst)
-{
-    uint16_t h = format == MTR_BF16 ? mtr_bf16_from_f32(value) : mtr_f16_from_f32(value);
-    if (format == MTR_F32)
-        memcpy(dst, &value, sizeof value);
-    else
-        memcpy(dst, &h, sizeof h);
-}
-
-static void set_scales(size_t entry, uint8_t *block)
-{
-    for (uint8_t k = 0; k < scales[entry].count; k++) {
-        uint16_t h = mtr_f16_from_f32(scales[entry].value[k]);
-        memcpy(block + scales[entry].at[k], &h, sizeof h);
-    }
-}
-
-bool mtr_dummy_fill(enum mtr_format format, bool vector, uint64_t seed, uint32_t index,
-                    uint64_t first, uint64_t elements, void *dst)
-{
-    const struct mtr_format_info *info = mtr_format_info(format);
-    bool plain = format == MTR_F32 || format == MTR_BF16 || format == MTR_F16;
-    size_t entry = 0, entries = sizeof scales / sizeof scales[0];
-    while (entry < entries && scales[entry].format != format)
-        entry++;
-    if (!plain && entry == entries)
-        return false;
-    uint8_t *out = dst;
-    for (uint64_t i = 0; i < elements; i += info->block_elements, out += info->block_bytes) {
-        uint64_t block = (first + i) / info->block_elements;
-        uint32_t words[4];
-        if (plain) {
-            mtr_philox(seed ^ (uint64_t)index << 32, block / 4, 0, words);
-            put_plain(format, plain_value(vector, words[block % 4]), out);
-        } else {
-            random_bytes(seed, index, block, out, info->block_bytes);
-            set_scales(entry, out);
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        if (plain[i].format == format)
+            out->function = plain[i].function;
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
+        if (scales[i].format != format)
+            continue;
+        out->function = "dummy_blocks";
+        out->args.scale_count = scales[i].count;
+        for (uint8_t k = 0; k < scales[i].count; k++) {
+            out->args.scale_at[k] = scales[i].at[k];
+            out->args.scale[k] = mtr_f16_from_f32(scales[i].value[k]);
         }
     }
+    return out->function != NULL;
+}
+
+bool mtr_dummy_launch(enum mtr_format format, bool vector, uint64_t seed, uint32_t index,
+                      uint64_t first, uint64_t elements, void *dst, struct mtr_dummy_launch *out)
+{
+    const struct mtr_format_info *info = mtr_format_info(format);
+    *out = (struct mtr_dummy_launch){.args = {.dst = dst,
+                                              .seed = seed ^ (uint64_t)index << 32,
+                                              .first = first / info->block_elements,
+                                              .count = elements / info->block_elements,
+                                              .offset = vector ? 1.0f : 0.0f,
+                                              .range = vector ? VECTOR_RANGE : MATRIX_RANGE,
+                                              .block_bytes = info->block_bytes}};
+    if (!set_function(format, out))
+        return false;
+    struct mtr_dummy_args *a = &out->args;
+    if (info->block_elements == 1) {
+        a->items = (a->first + a->count + 3) / 4 - a->first / 4;
+    } else {
+        a->block_pieces = (a->block_bytes + MTR_DUMMY_PIECE - 1) / MTR_DUMMY_PIECE;
+        a->items = a->count * a->block_pieces;
+    }
+    uint64_t tiles = (a->items + MTR_DUMMY_TILE - 1) / MTR_DUMMY_TILE;
+    out->grid = tiles < MAX_GRID ? (uint32_t)tiles : MAX_GRID;
     return true;
 }

@@ -2,10 +2,12 @@
 /*
  * Loading: decide all places, allocate once, then fill weight after weight.
  *
- * Where the host can write device memory (the host class) a weight is produced right where it will
- * stand. Elsewhere it is produced into one of two pinned buffers, while the other one's upload is
- * on its way. A weight with a layout of its own goes through the class's repack kernel: from the
- * file where a kernel can read that, otherwise from scratch memory that is filled in the same way.
+ * Where the host can write device memory a weight is produced right where it will stand. Elsewhere
+ * readers (reader.h) bring pieces into pinned buffers, and their uploads follow one another on a
+ * stream of its own, some of them on their way at any time. A weight with a layout of its own goes
+ * through the class's repack kernel: from the file where a kernel can read that, otherwise from
+ * scratch memory that is filled in the same way; what overwrites the scratch memory comes behind
+ * the kernel on the stream. Dummies are made by a kernel where they will stand.
  */
 #include "worker/weights/weights.h"
 
@@ -18,9 +20,12 @@
 #include "worker/weights/dummy.h"
 #include "worker/weights/place.h"
 #include "worker/weights/readahead.h"
+#include "worker/weights/reader.h"
 
 #define CHUNK_BYTES    ((uint64_t)8 << 20) /* produced at a time, about */
-#define STAGES         2
+#define STAGES         12                  /* pinned buffers of that size */
+#define UPLOADS        4                   /* of them, on their way */
+#define READERS        8                   /* threads */
 #define HUGE_SHARE     2   /* mapped weights get huge pages when they take no more of free memory */
 #define REPACK_THREADS 256 /* of a block, on classes that have such */
 
@@ -29,13 +34,16 @@ struct loading {
     const struct mtr_weights_options *o;
     const struct mtr_backend_ops *ops;
     struct mtr_placement placement;
-    bool host;           /* device addresses are the host's */
+    bool direct;         /* device addresses are the host's */
     uint64_t free_bytes; /* of the device, before */
     void *scratch;
+    struct mtr_stream *stream; /* NULL where direct */
+    struct mtr_reader *reader; /* of `pieces`, the chunks in the order of fill() */
+    struct mtr_read_piece *pieces;
+    uint32_t piece_count;
     void *stage[STAGES];
     struct mtr_event *staged[STAGES]; /* recorded behind the upload of that buffer */
-    uint64_t stage_bytes;
-    uint32_t turn;
+    uint32_t stages, taken, given;
     uint64_t done_bytes, told_bytes, total_bytes;
 };
 
@@ -44,7 +52,7 @@ static bool ask_device(struct loading *l, struct mtr_error *err)
     struct mtr_device_info info = {0};
     if (!l->ops->info(l->o->backend, &info, err))
         return false;
-    l->host = strcmp(info.hardware, "host") == 0;
+    l->direct = info.direct;
     l->free_bytes = info.memory_free_bytes;
     return true;
 }
@@ -61,59 +69,87 @@ static bool report(struct loading *l, uint64_t more, struct mtr_error *err)
     return true;
 }
 
-/* Rows [row, row + count) of a weight, as its kernel format, into host memory. */
-static bool produce(const struct loading *l, uint32_t index, uint64_t row, uint64_t count,
-                    void *dst, struct mtr_error *err)
+/* ---- a chunk ---- */
+
+/* Rows at a time, of the file and of the kernel's format. */
+static uint64_t rows_at_once(const struct mtr_plan_weight *w)
+{
+    uint64_t from = 0, to = 0;
+    mtr_format_row_bytes(w->format, w->cols, &from);
+    mtr_format_row_bytes(w->kernel_format, w->cols, &to); /* held when it was placed */
+    uint64_t row = from > to ? from : to;
+    return row >= CHUNK_BYTES ? 1 : CHUNK_BYTES / row;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool make_dummy(const struct loading *l, uint32_t index, uint64_t row, uint64_t count,
+                       void *dst, struct mtr_error *err)
+{
+    const struct mtr_plan_weight *w = &l->o->plan->weights[index];
+    const uint32_t block[3] = {MTR_DUMMY_THREADS, 1, 1};
+    struct mtr_backend *b = l->o->backend;
+    struct mtr_dummy_launch d;
+    if (!mtr_dummy_launch(w->kernel_format, w->rows == 1, l->o->dummy_seed, index, row * w->cols,
+                          count * w->cols, dst, &d))
+        return mtr_fail(err, MTR_UNSUPPORTED, "no random values in format %s",
+                        mtr_format_info(w->kernel_format)->name);
+    const uint32_t grid[3] = {d.grid, 1, 1};
+    struct mtr_kernel *k = l->ops->kernel(b, "dummy", d.function, err);
+    return k && l->ops->launch(b, l->stream, k, grid, block, 0, &d.args, sizeof d.args, err);
+}
+
+static void convert_rows(const struct loading *l, uint32_t index, uint64_t row, uint64_t count,
+                         void *dst)
 {
     const struct mtr_plan_weight *w = &l->o->plan->weights[index];
     const struct mtr_place *p = &l->placement.places[index];
-    if (p->src) {
-        const uint8_t *src = (const uint8_t *)p->src + row * (p->src_bytes / w->rows);
-        mtr_convert(w->format, src, w->kernel_format, dst, count * w->cols);
-        return true;
-    }
-    if (mtr_dummy_fill(w->kernel_format, w->rows == 1, l->o->dummy_seed, index, row * w->cols,
-                       count * w->cols, dst))
-        return true;
-    return mtr_fail(err, MTR_UNSUPPORTED, "weight %s: no random values in format %s", w->name,
-                    mtr_format_info(w->kernel_format)->name);
+    const uint8_t *src = (const uint8_t *)p->src + row * (p->src_bytes / w->rows);
+    mtr_convert(w->format, src, w->kernel_format, dst, count * w->cols);
 }
 
-/* The next buffer, once its last upload is over. */
-static bool next_stage(struct loading *l, void **buffer, struct mtr_event **event,
-                       struct mtr_error *err)
+/* The readers' next piece goes up; the oldest buffer goes back when its upload is over. */
+static bool upload_piece(struct loading *l, void *dst, uint64_t bytes, struct mtr_error *err)
 {
     struct mtr_backend *b = l->o->backend;
-    uint32_t i = l->turn++ % STAGES;
-    if (l->turn > STAGES && !l->ops->event_wait(b, l->staged[i], err))
+    const void *data;
+    if (!mtr_reader_take(l->reader, &data, err) ||
+        !l->ops->upload(b, l->stream, dst, data, bytes, err) ||
+        !l->ops->event_record(b, l->staged[l->taken % l->stages], l->stream, err))
         return false;
-    *buffer = l->stage[i];
-    *event = l->staged[i];
+    if (++l->taken - l->given < least(UPLOADS, l->stages))
+        return true;
+    if (!l->ops->event_wait(b, l->staged[l->given % l->stages], err))
+        return false;
+    mtr_reader_give(l->reader);
+    l->given++;
     return true;
 }
 
 static bool put_rows(struct loading *l, uint32_t index, uint64_t row, uint64_t count, uint8_t *dst,
                      uint64_t bytes, struct mtr_error *err)
 {
-    struct mtr_backend *b = l->o->backend;
-    struct mtr_event *event;
-    void *buffer;
-    if (l->host)
-        return produce(l, index, row, count, dst, err);
-    return next_stage(l, &buffer, &event, err) && produce(l, index, row, count, buffer, err) &&
-           l->ops->upload(b, NULL, dst, buffer, bytes, err) &&
-           l->ops->event_record(b, event, NULL, err);
+    if (!l->placement.places[index].src)
+        return make_dummy(l, index, row, count, dst, err);
+    if (!l->direct)
+        return upload_piece(l, dst, bytes, err);
+    convert_rows(l, index, row, count, dst);
+    return true;
 }
+
+/* ---- a weight ---- */
 
 /* The whole weight, chunk after chunk, to dst in device memory. */
 static bool put_weight(struct loading *l, uint32_t index, uint8_t *dst, struct mtr_error *err)
 {
     const struct mtr_plan_weight *w = &l->o->plan->weights[index];
-    uint64_t row_bytes, step;
-    mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes); /* held when it was placed */
-    step = row_bytes >= CHUNK_BYTES ? 1 : CHUNK_BYTES / row_bytes;
+    uint64_t row_bytes, step = rows_at_once(w);
+    mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes);
     for (uint64_t row = 0; row < w->rows; row += step) {
-        uint64_t count = w->rows - row < step ? w->rows - row : step;
+        uint64_t count = least(w->rows - row, step);
         if (!put_rows(l, index, row, count, dst + row * row_bytes, count * row_bytes, err) ||
             !report(l, count * row_bytes, err))
             return false;
@@ -132,8 +168,8 @@ static bool repack(struct loading *l, uint32_t index, const void *src, void *dst
     if (w->rows > UINT32_MAX || w->cols > UINT32_MAX)
         return mtr_fail(err, MTR_TOO_LARGE, "has more rows or columns than a kernel can count");
     struct mtr_kernel *k = l->ops->kernel(l->o->backend, "repack", p->repack, err);
-    return k && l->ops->launch(l->o->backend, NULL, k, grid, block, 0, &args, sizeof args, err) &&
-           l->ops->stream_wait(l->o->backend, NULL, err);
+    return k &&
+           l->ops->launch(l->o->backend, l->stream, k, grid, block, 0, &args, sizeof args, err);
 }
 
 static bool fill_copied(struct loading *l, uint32_t index, struct mtr_error *err)
@@ -164,18 +200,72 @@ static bool fill(struct loading *l, struct mtr_error *err)
         if (!ok)
             return mtr_error_prefix(err, "weight %s", l->o->plan->weights[i].name);
     }
-    return l->host || l->ops->stream_wait(l->o->backend, NULL, err);
+    return l->ops->stream_wait(l->o->backend, l->stream, err);
 }
 
-static uint64_t largest_chunk(const struct loading *l)
+/* ---- the whole ---- */
+
+/* The chunks that put_weight() will ask for, in its order; only counted where pieces is NULL. */
+static uint32_t list_pieces(const struct loading *l, struct mtr_read_piece *pieces)
 {
-    uint64_t largest = CHUNK_BYTES, row_bytes;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < l->o->plan->weight_count; i++) {
         const struct mtr_plan_weight *w = &l->o->plan->weights[i];
-        if (mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes) && row_bytes > largest)
-            largest = row_bytes;
+        const struct mtr_place *p = &l->placement.places[i];
+        if (p->kind != MTR_PLACE_COPIED || !p->src)
+            continue;
+        const uint8_t *base = l->o->checkpoint->files[p->file].map.data;
+        uint64_t row_bytes, step = rows_at_once(w), src_row = p->src_bytes / w->rows;
+        mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes);
+        for (uint64_t row = 0; row < w->rows; row += step, n++) {
+            uint64_t count = least(w->rows - row, step);
+            if (pieces)
+                pieces[n] = (struct mtr_read_piece){
+                    .file = p->file,
+                    .offset = (uint64_t)((const uint8_t *)p->src - base) + row * src_row,
+                    .bytes = count * src_row,
+                    .from = w->format,
+                    .to = w->kernel_format,
+                    .elements = count * w->cols,
+                    .out_bytes = count * row_bytes};
+        }
     }
-    return largest;
+    return n;
+}
+
+static bool make_stages(struct loading *l, struct mtr_error *err)
+{
+    struct mtr_backend *b = l->o->backend;
+    uint64_t room = 0;
+    for (uint32_t i = 0; i < l->piece_count; i++)
+        room = mtr_reader_room(&l->pieces[i]) > room ? mtr_reader_room(&l->pieces[i]) : room;
+    l->stages = (uint32_t)least(STAGES, l->piece_count);
+    for (uint32_t i = 0; i < l->stages; i++)
+        if (!(l->stage[i] = l->ops->alloc_pinned(b, room, err)) ||
+            !(l->staged[i] = l->ops->event_create(b, err)))
+            return mtr_error_prefix(err, "buffers for loading");
+    return true;
+}
+
+static bool start_reader(struct loading *l, struct mtr_error *err)
+{
+    l->piece_count = list_pieces(l, NULL);
+    if (l->piece_count == 0)
+        return true;
+    l->pieces = calloc(l->piece_count, sizeof *l->pieces);
+    if (!l->pieces)
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory for %" PRIu32 " pieces", l->piece_count);
+    list_pieces(l, l->pieces);
+    if (!make_stages(l, err))
+        return false;
+    l->reader = mtr_reader_start(&(struct mtr_reader_options){.files = l->o->checkpoint->files,
+                                                              .pieces = l->pieces,
+                                                              .count = l->piece_count,
+                                                              .buffers = l->stage,
+                                                              .buffer_count = l->stages,
+                                                              .threads = READERS},
+                                 err);
+    return l->reader != NULL;
 }
 
 static bool allocate(struct loading *l, struct mtr_error *err)
@@ -186,19 +276,22 @@ static bool allocate(struct loading *l, struct mtr_error *err)
         return mtr_error_prefix(err, "weights (%" PRIu64 " bytes)", p->memory_bytes);
     if (p->scratch_bytes && !(l->scratch = l->ops->alloc(b, p->scratch_bytes, err)))
         return mtr_error_prefix(err, "scratch for weights (%" PRIu64 " bytes)", p->scratch_bytes);
-    if (l->host || p->memory_bytes == 0)
+    if (l->direct)
         return true;
-    l->stage_bytes = largest_chunk(l);
-    for (int i = 0; i < STAGES; i++)
-        if (!(l->stage[i] = l->ops->alloc_pinned(b, l->stage_bytes, err)) ||
-            !(l->staged[i] = l->ops->event_create(b, err)))
-            return mtr_error_prefix(err, "buffers for loading");
-    return true;
+    l->stream = l->ops->stream_create(b, err);
+    return l->stream && start_reader(l, err);
 }
 
+/* Nothing is freed that a thread or the device still uses. */
 static void release(struct loading *l)
 {
     struct mtr_backend *b = l->o->backend;
+    mtr_reader_stop(l->reader);
+    free(l->pieces);
+    if (l->stream) {
+        l->ops->stream_wait(b, l->stream, NULL);
+        l->ops->stream_destroy(b, l->stream);
+    }
     for (int i = STAGES - 1; i >= 0; i--) {
         if (l->staged[i])
             l->ops->event_destroy(b, l->staged[i]);
@@ -244,7 +337,7 @@ static bool load(struct loading *l, struct mtr_error *err)
     const struct mtr_plan *plan = l->o->plan;
     const struct mtr_checkpoint *ck = l->o->dummy ? NULL : l->o->checkpoint;
     if ((ck && !mtr_preflight(plan, ck, NULL, err)) || !ask_device(l, err) ||
-        !mtr_place_weights(&w->arena, plan, ck, l->host, &l->placement, err))
+        !mtr_place_weights(&w->arena, plan, ck, l->direct, &l->placement, err))
         return false;
     w->mapped_bytes = l->placement.mapped_bytes;
     w->copied_bytes = l->placement.copied_bytes;

@@ -4,13 +4,13 @@
  *
  *   checkpoint ─preflight─► each weight of the plan ─► placed, converted, repacked ─► address
  *
- * On the host class a weight whose format and layout in the file are those that its kernel reads is
- * used where it is mapped: loading it costs nothing, and a thread of its own reads ahead, in the
- * order in which a step needs the weights, so that the first token waits for the disk and for
- * nothing else; then it puts huge pages under the weights, where memory allows. All others, and
- * every weight on other classes, are copied into one allocation of the backend: converted where
- * plan->weights[i].kernel_format differs, then laid out by the point's repack function where it has
- * one.
+ * Where kernels read host memory (the host class) a weight whose format and layout in the file are
+ * those that its kernel reads is used where it is mapped: loading it costs nothing, and a thread of
+ * its own reads ahead, in the order in which a step needs the weights, so that the first token
+ * waits for the disk and for nothing else; then it puts huge pages under the weights, where memory
+ * allows. All others, and every weight on other classes, are copied into one allocation of the
+ * backend: converted where plan->weights[i].kernel_format differs, then laid out by the point's
+ * repack function where it has one.
  *
  * The checkpoint, the plan and the backend stay the caller's and must outlive the weights.
  */

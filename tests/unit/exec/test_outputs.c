@@ -21,7 +21,7 @@ static const struct mtr_table_change table = {.count = 4, .blocks = blocks};
 
 static bool info(struct mtr_backend *backend, struct mtr_device_info *out, struct mtr_error *why)
 {
-    *out = (struct mtr_device_info){.processors = 3, .unified = unified};
+    *out = (struct mtr_device_info){.processors = 3, .direct = unified};
     return true;
 }
 

@@ -21,7 +21,7 @@ static char graph;
 
 static bool info(struct mtr_backend *backend, struct mtr_device_info *out, struct mtr_error *err)
 {
-    *out = (struct mtr_device_info){.processors = 1, .unified = true, .graphs = graphs};
+    *out = (struct mtr_device_info){.processors = 1, .direct = true, .graphs = graphs};
     return true;
 }
 

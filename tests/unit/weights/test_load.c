@@ -8,6 +8,7 @@
 
 #include "common/circuit/families.h"
 #include "common/numeric/numeric.h"
+#include "kernels/host/host_kernel.h"
 #include "tests/unit/check_main.h"
 #include "tests/unit/checkpoint/build.h"
 
@@ -29,6 +30,7 @@ static bool fails(struct mtr_backend *b, struct mtr_error *e)
 static bool device_info(struct mtr_backend *b, struct mtr_device_info *out, struct mtr_error *e)
 {
     snprintf(out->hardware, sizeof out->hardware, "%s", ((struct device *)b)->hardware);
+    out->direct = strcmp(out->hardware, "host") == 0;
     return !fails(b, e);
 }
 
@@ -60,25 +62,56 @@ static bool device_upload(struct mtr_backend *b, struct mtr_stream *s, void *dst
 static struct mtr_kernel *device_kernel(struct mtr_backend *b, const char *module,
                                         const char *function, struct mtr_error *e)
 {
-    ck_assert(strcmp(module, "repack") == 0 && strcmp(function, "reversed") == 0);
-    return fails(b, e) ? NULL : (struct mtr_kernel *)b;
+    static const char reversed_kernel;
+    if (fails(b, e))
+        return NULL;
+    if (strcmp(module, "repack") == 0 && strcmp(function, "reversed") == 0)
+        return (struct mtr_kernel *)&reversed_kernel;
+    size_t count, i = 0;
+    const struct mtr_host_entry *entries = mtr_host_kernels(&count);
+    ck_assert_str_eq(module, "dummy");
+    while (strcmp(entries[i].function, function) != 0)
+        ck_assert_uint_lt(++i, count);
+    return (struct mtr_kernel *)&entries[i];
 }
 
 /* The layout "reversed": rows of f32 from last to first, padded with zeros in front. */
-static bool device_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
-                          const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
-                          const void *args, size_t bytes, struct mtr_error *e)
+static void reverse(const struct mtr_repack_args *a, uint32_t tiles)
 {
-    (void)s, (void)k, (void)block, (void)shared;
-    const struct mtr_repack_args *a = args;
-    ck_assert(bytes == sizeof *a && grid[0] == (a->n + 3) / 4);
-    uint32_t padded = grid[0] * 4;
+    uint32_t padded = tiles * 4;
     float *dst = a->dst;
+    ck_assert_uint_eq(tiles, (a->n + 3) / 4);
     memset(dst, 0, (size_t)padded * a->k * sizeof *dst);
     for (uint32_t i = 0; i < a->n; i++)
         memcpy(dst + (size_t)(padded - 1 - i) * a->k, (const float *)a->src + (size_t)i * a->k,
                a->k * sizeof *dst);
+}
+
+static bool device_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
+                          const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
+                          const void *args, size_t bytes, struct mtr_error *e)
+{
+    (void)s, (void)block, (void)shared;
+    struct mtr_host_block at = {.grid_x = grid[0], .grid_y = 1, .grid_z = 1};
+    if (bytes == sizeof(struct mtr_repack_args))
+        reverse(args, grid[0]);
+    else
+        for (; at.x < grid[0]; at.x++)
+            mtr_host_variant((const struct mtr_host_entry *)k, MTR_ISA_PORTABLE)(args, &at);
     return !fails(b, e);
+}
+
+static struct mtr_stream *device_stream(struct mtr_backend *b, struct mtr_error *e)
+{
+    if (fails(b, e))
+        return NULL;
+    ((struct device *)b)->allocated++;
+    return malloc(1);
+}
+
+static void device_stream_destroy(struct mtr_backend *b, struct mtr_stream *s)
+{
+    device_free(b, s);
 }
 
 static struct mtr_event *device_event(struct mtr_backend *b, struct mtr_error *e)
@@ -126,6 +159,8 @@ static const struct mtr_backend_ops device_ops = {
     .event_destroy = device_event_destroy,
     .event_record = device_event_record,
     .event_wait = device_event_wait,
+    .stream_create = device_stream,
+    .stream_destroy = device_stream_destroy,
     .stream_wait = device_stream_wait,
 };
 
@@ -321,21 +356,30 @@ START_TEST(unfit)
 }
 END_TEST
 
+/* The same values on both kinds of device, and where they are reversed behind the kernel. */
 START_TEST(dummies)
 {
-    struct device d = {.backend = {.ops = &device_ops}, .hardware = "host"};
+    struct device d = {.backend = {.ops = &device_ops}, .hardware = _i ? "hopper" : "host"};
     struct mtr_plan_weight own[5];
     struct mtr_plan bare = plan;
+    struct mtr_dummy_launch l;
+    float want[ROWS * COLS];
     memcpy(own, weights, sizeof own);
     bare.weights = own;
     const struct mtr_weights_options o = {
         .backend = &d.backend, .plan = &bare, .dummy = true, .dummy_seed = 4};
-    float first[ROWS * COLS];
     ck_assert_msg(mtr_weights_load(&w, &o, &err), "%s", err.message);
-    memcpy(first, w.device[0], sizeof first);
+    ck_assert_int_eq(d.uploads, 0);
+    for (uint32_t i = 0; i < 4; i += 2) {
+        ck_assert(mtr_dummy_launch(MTR_F32, false, 4, i, 0, ROWS * COLS, want, &l));
+        struct mtr_kernel *k = device_kernel(&d.backend, "dummy", l.function, NULL);
+        ck_assert(device_launch(&d.backend, NULL, k, (uint32_t[3]){l.grid, 1, 1}, NULL, 0, &l.args,
+                                sizeof l.args, NULL));
+        const float *got = w.device[i];
+        for (int r = 0; r < ROWS; r++)
+            ck_assert_mem_eq(got + (i ? 7 - r : r) * COLS, want + r * COLS, COLS * sizeof *got);
+    }
     ck_assert(((float *)w.device[1])[5] > 0.5f && w.device[4] == w.device[0]);
-    mtr_weights_free(&w);
-    ck_assert(mtr_weights_load(&w, &o, &err) && memcmp(first, w.device[0], sizeof first) == 0);
     mtr_weights_free(&w);
     own[0].kernel_format = own[0].format = MTR_I64;
     ck_assert(!mtr_weights_load(&w, &o, &err));
@@ -352,5 +396,5 @@ MTR_CHECK_MAIN("weights/load")
     tcase_add_test(tc, failures);
     tcase_add_test(tc, cancelled);
     tcase_add_test(tc, unfit);
-    tcase_add_test(tc, dummies);
+    tcase_add_loop_test(tc, dummies, 0, 2);
 }

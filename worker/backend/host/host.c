@@ -264,8 +264,10 @@ static void host_graph_destroy(struct mtr_backend *b, struct mtr_graph *g)
 static bool host_info(struct mtr_backend *b, struct mtr_device_info *out, struct mtr_error *err)
 {
     struct host_backend *h = host_of(b);
-    *out = (struct mtr_device_info){
-        .hardware = "host", .processors = mtr_pool_threads(h->pool), .unified = true};
+    *out = (struct mtr_device_info){.hardware = "host",
+                                    .processors = mtr_pool_threads(h->pool),
+                                    .unified = true,
+                                    .direct = true};
     char name[64];
     mtr_machine_name(name, sizeof name);
     snprintf(out->name, sizeof out->name, "%s (%s)", name, mtr_isa_name(h->isa));

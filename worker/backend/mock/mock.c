@@ -35,7 +35,7 @@ struct mock_backend {
     uint32_t call_count, carried_out; /* calls below are done; the others wait, if deferred */
     bool deferred;
     uint32_t life; /* how often the record was forgotten */
-    bool unified, graphs;
+    bool direct, graphs;
     struct mtr_graph *capturing;
     void (*run)(void *context, const struct mtr_mock_call *launch);
     void *run_context;
@@ -161,9 +161,9 @@ void mtr_mock_forget(struct mtr_backend *b)
     m->life++;
 }
 
-void mtr_mock_be(struct mtr_backend *b, bool unified, bool graphs)
+void mtr_mock_be(struct mtr_backend *b, bool direct, bool graphs)
 {
-    mock_of(b)->unified = unified;
+    mock_of(b)->direct = direct;
     mock_of(b)->graphs = graphs;
 }
 
@@ -431,7 +431,8 @@ static bool mock_info(struct mtr_backend *b, struct mtr_device_info *out, struct
                                     .memory_total_bytes = 1ull << 30,
                                     .memory_free_bytes = 1ull << 30,
                                     .processors = 1,
-                                    .unified = mock_of(b)->unified,
+                                    .unified = mock_of(b)->direct,
+                                    .direct = mock_of(b)->direct,
                                     .graphs = mock_of(b)->graphs};
     return alive(b, err);
 }
@@ -487,6 +488,6 @@ struct mtr_backend *mtr_mock_backend_create(void)
     if (!m)
         return NULL;
     m->base.ops = &mock_ops;
-    m->unified = true;
+    m->direct = true;
     return &m->base;
 }

@@ -36,7 +36,7 @@ const struct mtr_mock_call *mtr_mock_call(const struct mtr_backend *b, uint32_t 
 void mtr_mock_forget(struct mtr_backend *b);
 void mtr_mock_deny(struct mtr_backend *b, const char *module, const char *function);
 void mtr_mock_defer(struct mtr_backend *b, bool deferred);
-void mtr_mock_be(struct mtr_backend *b, bool unified, bool graphs); /* what info() says */
+void mtr_mock_be(struct mtr_backend *b, bool direct, bool graphs); /* what info() says */
 /* Gives launches an effect, at the time when copies have theirs. */
 void mtr_mock_on_launch(struct mtr_backend *b,
                         void (*run)(void *context, const struct mtr_mock_call *launch),
