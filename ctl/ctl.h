@@ -26,6 +26,9 @@ struct mtr_command {
 
 const struct mtr_command *mtr_commands(size_t *count);
 
+/* The whole program; its exit status. */
+int mtr_ctl_run(int argc, char **argv);
+
 int mtr_ctl_serve(int argc, char **argv);
 int mtr_ctl_status(int argc, char **argv);
 int mtr_ctl_sequences(int argc, char **argv);
