@@ -58,6 +58,8 @@ static size_t make_table(struct arguments *a, struct mtr_flag flags[MAX_FLAGS])
          "kernel class; auto: the CUDA device's, or host without one", 0, 0,
          "auto|host|gb10|hopper|b200"},
         {"device", MTR_FLAG_U32, &a->session.device, "N", "CUDA device", 0, 63},
+        {"no-overlap", MTR_FLAG_BOOL, &a->session.no_overlap, NULL,
+         "CUDA: start each kernel after the one before it has ended, to look for mistakes"},
         {"probe", MTR_FLAG_BOOL, &a->probe, NULL,
          "print as JSON which class and device this would be, and end"},
         {"threads", MTR_FLAG_U32, &a->session.threads, "N",

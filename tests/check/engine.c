@@ -74,6 +74,7 @@ bool engine_open(struct engine *e, const char *model, const struct engine_option
         return mtr_fail(err, MTR_INVALID, "%u lanes, at most %u", o->slots, ENGINE_MAX_SLOTS);
     struct mtr_backend_options b = {.hardware = o->hardware,
                                     .device = o->device,
+                                    .no_overlap = o->no_overlap,
                                     .threads = o->threads,
                                     .instruction_set = o->isa};
     e->backend = mtr_backend_open(&b, NULL, err);

@@ -25,6 +25,7 @@ struct engine_options {
     const char *isa;      /* or NULL */
     const char *cache;    /* "f32", "bf16"; NULL: f32 on the host, elsewhere the class's own */
     uint32_t device;      /* CUDA ordinal */
+    bool no_overlap;      /* CUDA: each kernel starts after the one before it has ended */
     uint32_t threads;     /* 0: all */
     uint32_t slots;
     uint32_t sequence_tokens;

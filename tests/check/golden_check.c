@@ -23,6 +23,7 @@ static const char help[] =
     "  --lanes N         also run the prompt N times in one step (1)\n"
     "  --hardware CLASS  host, gb10, hopper, b200 or auto (host)\n"
     "  --device N        CUDA device (0)\n"
+    "  --no-overlap      CUDA: start each kernel after the one before it has ended\n"
     "  --cache FORMAT    f32 or bf16 (f32 on the host, else the class's own)\n"
     "  --threads N       (one a core)\n"
     "  --isa NAME        avx512, avx2, neon, portable (the best there is)\n"
@@ -30,12 +31,19 @@ static const char help[] =
     "  --case NAME       only this case of CASES.json\n";
 
 static const struct option options[] = {
-    {"chunk", required_argument, NULL, 'c'},    {"lanes", required_argument, NULL, 'l'},
-    {"hardware", required_argument, NULL, 'h'}, {"device", required_argument, NULL, 'd'},
-    {"cache", required_argument, NULL, 'f'},    {"threads", required_argument, NULL, 't'},
-    {"isa", required_argument, NULL, 'i'},      {"tolerance", required_argument, NULL, 'e'},
-    {"model", required_argument, NULL, 'm'},    {"case", required_argument, NULL, 'k'},
-    {"help", no_argument, NULL, '?'},           {NULL, 0, NULL, 0},
+    {"chunk", required_argument, NULL, 'c'},
+    {"lanes", required_argument, NULL, 'l'},
+    {"hardware", required_argument, NULL, 'h'},
+    {"device", required_argument, NULL, 'd'},
+    {"no-overlap", no_argument, NULL, 'o'},
+    {"cache", required_argument, NULL, 'f'},
+    {"threads", required_argument, NULL, 't'},
+    {"isa", required_argument, NULL, 'i'},
+    {"tolerance", required_argument, NULL, 'e'},
+    {"model", required_argument, NULL, 'm'},
+    {"case", required_argument, NULL, 'k'},
+    {"help", no_argument, NULL, '?'},
+    {NULL, 0, NULL, 0},
 };
 
 static bool number(const char *text, uint32_t min, uint32_t max, uint32_t *out)
@@ -82,6 +90,9 @@ static bool take_option(struct check_options *o, const char **model, int id)
         return true;
     case 'd':
         return number(optarg, 0, 63, &o->engine.device);
+    case 'o':
+        o->engine.no_overlap = true;
+        return true;
     case 'f':
         o->engine.cache = optarg;
         return true;

@@ -20,7 +20,8 @@ static struct mtr_cuda_options cuda_options(const struct mtr_backend_options *o)
     return (struct mtr_cuda_options){.device = o->device,
                                      .hardware = is(o, "auto") ? NULL : o->hardware,
                                      .driver = o->driver,
-                                     .threads = o->threads};
+                                     .threads = o->threads,
+                                     .no_overlap = o->no_overlap};
 }
 
 /* False with err filled; *host says that it is the CPU. */

@@ -18,6 +18,7 @@ struct mtr_backend_options {
     uint32_t threads;            /* of the host, 0: as the backend likes */
     const char *instruction_set; /* host class, or NULL */
     const char *driver;          /* NULL: the system's CUDA driver */
+    bool no_overlap;             /* CUDA: each kernel starts after the one before it has ended */
 };
 
 /* note, which may be NULL: for auto, why it is the host and no GPU; else untouched. */

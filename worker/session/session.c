@@ -60,6 +60,7 @@ static struct mtr_backend *open_backend(const struct mtr_session_options *o, uin
     struct mtr_backend *b =
         mtr_backend_open(&(struct mtr_backend_options){.hardware = o->hardware,
                                                        .device = o->device,
+                                                       .no_overlap = o->no_overlap,
                                                        .threads = threads,
                                                        .instruction_set = o->instruction_set},
                          &note, err);

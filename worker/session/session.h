@@ -22,6 +22,7 @@ struct mtr_session_options {
     uint32_t rank;
     const char *hardware;        /* kernel class, or "auto" */
     uint32_t device;             /* CUDA ordinal */
+    bool no_overlap;             /* CUDA: each kernel starts after the one before it has ended */
     const char *instruction_set; /* host class, or NULL */
     uint32_t threads;            /* host class; 0: as the broker says, or one a core */
     int signal_fd;               /* a signalfd of SIGHUP and what ends the session; -1: none */

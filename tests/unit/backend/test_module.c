@@ -39,6 +39,31 @@ START_TEST(a_device_of_no_class_gets_ptx)
 }
 END_TEST
 
+static void launch_one(const struct cuda_rig *r, bool no_overlap)
+{
+    struct mtr_cuda_options o = {.driver = r->path, .threads = 1, .no_overlap = no_overlap};
+    const uint32_t one[3] = {1, 1, 1};
+    unsigned args = 0;
+    struct mtr_error err = {0};
+    struct mtr_backend *b = mtr_cuda_backend_create(&o, &err);
+    ck_assert_msg(b != NULL, "%s", err.message);
+    struct mtr_kernel *k = b->ops->kernel(b, "elementwise", "add", NULL);
+    ck_assert(b->ops->launch(b, NULL, k, one, one, 0, &args, sizeof args, NULL));
+    b->ops->destroy(b);
+}
+
+START_TEST(kernels_overlap_unless_told_otherwise)
+{
+    struct cuda_rig r = cuda_rig_open();
+    launch_one(&r, false);
+    ck_assert_uint_eq(occurrences(r.log(), " early"), 1);
+    launch_one(&r, true);
+    ck_assert_uint_eq(occurrences(r.log(), "cuLaunchKernelEx add"), 2);
+    ck_assert_uint_eq(occurrences(r.log(), " early"), 1);
+    cuda_rig_close(&r);
+}
+END_TEST
+
 START_TEST(shared_memory_is_what_the_function_leaves)
 {
     struct cuda_rig r = cuda_rig_open();
@@ -89,6 +114,7 @@ MTR_CHECK_MAIN("backend/module")
 {
     tcase_add_test(tc, a_module_is_loaded_once_and_for_the_device);
     tcase_add_test(tc, a_device_of_no_class_gets_ptx);
+    tcase_add_test(tc, kernels_overlap_unless_told_otherwise);
     tcase_add_test(tc, shared_memory_is_what_the_function_leaves);
     tcase_add_test(tc, what_is_not_there_is_named);
     tcase_add_test(tc, what_the_driver_s_compiler_says_is_told);

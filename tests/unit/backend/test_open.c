@@ -13,7 +13,8 @@ static const char *opened(const char *hardware, uint32_t device, const char *dri
 {
     static struct mtr_device_info info;
     struct mtr_device_info probed;
-    struct mtr_backend_options o = {hardware, device, 1, NULL, driver};
+    struct mtr_backend_options o = {
+        .hardware = hardware, .device = device, .threads = 1, .driver = driver};
     *note = *err = (struct mtr_error){0};
     struct mtr_backend *b = mtr_backend_open(&o, note, err);
     ck_assert_int_eq(b != NULL, mtr_backend_probe(&o, &probed, NULL, NULL));

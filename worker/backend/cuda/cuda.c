@@ -146,8 +146,8 @@ static bool cuda_fill(struct mtr_backend *b, struct mtr_stream *s, void *dst, ui
 
 /* ---- launches ---- */
 
-/* A kernel may start while the one before it ends: each waits for it before it reads what others
- * write (device.cuh). */
+/* A kernel may start while the one before it ends, where each waits for it before it reads what
+ * others write (device.cuh). */
 static bool cuda_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,
                         const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
                         const void *args, size_t args_bytes, struct mtr_error *err)
@@ -166,7 +166,7 @@ static bool cuda_launch(struct mtr_backend *b, struct mtr_stream *s, struct mtr_
         .shared_bytes = shared_bytes,
         .stream = mtr_cuda_stream(c, s),
         .attributes = &early,
-        .attribute_count = 1,
+        .attribute_count = k->waits ? 1 : 0,
     };
     int result = c->driver.launch(&launch, k->function, parameters, NULL);
     if (result == CU_SUCCESS) /* the words below cost more than the launch */
@@ -414,6 +414,7 @@ struct mtr_backend *mtr_cuda_backend_create(const struct mtr_cuda_options *o, st
     }
     c->base.ops = &cuda_ops;
     c->owner = pthread_self();
+    c->no_overlap = o->no_overlap;
     mtr_arena_init(&c->arena, 0);
     c->pool = mtr_pool_create(o->threads ? o->threads : threads, err);
     if (c->pool && start(c, o, err))

@@ -26,6 +26,7 @@ struct mtr_cuda_options {
     const char *hardware; /* class; NULL: the device's */
     const char *driver;   /* NULL: libcuda.so.1 */
     uint32_t threads;     /* for work beside kernels; 0: up to 8 */
+    bool no_overlap;      /* start each kernel after the one before it has ended */
 };
 
 struct mtr_backend *mtr_cuda_backend_create(const struct mtr_cuda_options *options,

@@ -87,6 +87,13 @@ bool mtr_cuda_fits(uint32_t image, const struct mtr_cuda_device *device)
     return ptx ? made_for <= is : made_for == is;
 }
 
+bool mtr_cuda_image_waits(uint32_t image)
+{
+    uint32_t count;
+    const struct mtr_kernel_image *images = mtr_kernel_images(&count);
+    return image < count && capability_of(images[image].arch) >= 90;
+}
+
 /* All modules of a target are alike: all have PTX, or none has. */
 static bool fits(const struct mtr_kernel_target *t, bool ptx, const struct mtr_cuda_device *device)
 {

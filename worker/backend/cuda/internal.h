@@ -27,6 +27,7 @@ struct mtr_kernel {
     struct cu_function *function;
     const char *module, *name;
     size_t args_bytes; /* of its parameter; 0: this driver can't say */
+    bool waits;        /* by itself, for the kernel before it */
 };
 
 /* A module that is loaded. */
@@ -34,6 +35,7 @@ struct mtr_cuda_module {
     struct mtr_cuda_module *next;
     const char *name;
     struct cu_module *handle;
+    bool waits; /* its kernels do, by themselves, for the ones before them */
 };
 
 struct mtr_cuda {
@@ -44,6 +46,7 @@ struct mtr_cuda {
     struct cu_stream *stream; /* the default one */
     pthread_t owner;          /* the context is current here */
     struct mtr_pool *pool;
+    bool no_overlap;
     const struct mtr_kernel_target *target;
     struct mtr_arena arena; /* of kernels and modules */
     struct mtr_kernel *kernels;
@@ -74,6 +77,9 @@ bool mtr_cuda_find_device(const struct mtr_cuda_driver *d, uint32_t ordinal,
 
 /* Whether an image runs on the device. */
 bool mtr_cuda_fits(uint32_t image, const struct mtr_cuda_device *device);
+
+/* Whether its kernels wait by themselves for the ones before them: none older than sm_90 can. */
+bool mtr_cuda_image_waits(uint32_t image);
 
 /* The target of a class by name, or of the device if hardware is NULL. */
 const struct mtr_kernel_target *mtr_cuda_find_target(const struct mtr_cuda_device *device,

@@ -36,6 +36,7 @@ static bool load(struct mtr_cuda *c, const struct mtr_kernel_module *m, struct m
     if (!data)
         return mtr_fail(err, MTR_NOT_FOUND, "module %s has no image for %s", m->name,
                         c->device.name);
+    out->waits = mtr_cuda_image_waits(index) && !c->no_overlap;
     int result = c->driver.module_load(&out->handle, data, 2, options, values);
     log[strcspn(log, "\n")] = 0;
     if (result != CU_SUCCESS && log[0])
@@ -116,6 +117,7 @@ struct mtr_kernel *mtr_cuda_kernel(struct mtr_backend *b, const char *module, co
         return NULL;
     }
     k->module = m->name;
+    k->waits = m->waits;
     k->name = name;
     if (!mtr_cuda_check(c, c->driver.module_function(&k->function, m->handle, name), err,
                         "class %s: looking for kernel %s of module %s", c->target->hardware, name,
