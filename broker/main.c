@@ -153,6 +153,7 @@ static bool load_model(struct broker *b, struct mtr_error *err)
         .name = o->model_name,
         .hardware = o->hardware,
         .precision = o->precision,
+        .dummy_weights = strcmp(o->load_format, "dummy") == 0,
         .cache_format = o->kv_cache_dtype,
         .limits =
             {
@@ -189,6 +190,8 @@ static bool start_engine(struct broker *b, struct mtr_error *err)
         .world_size = o->world_size,
         .text_threads = o->text_threads,
         .worker_threads = o->threads,
+        .dummy_weights = strcmp(o->load_format, "dummy") == 0,
+        .dummy_seed = o->dummy_seed,
         .cache_format = o->kv_cache_dtype,
         .cache_bytes = (uint64_t)o->kv_cache_mb << 20,
         .memory_percent = (uint32_t)(o->memory_utilization * 100),

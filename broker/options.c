@@ -10,6 +10,7 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
 {
     *o = (struct mtr_broker_options){
         .hardware = "auto",
+        .load_format = "auto",
         .precision = "declared",
         .bind = "127.0.0.1",
         .port = 8888,
@@ -51,6 +52,11 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
          "kernel class of the workers; auto: the device's, or host without one", 0, 0,
          "auto|host|gb10|hopper|b200"},
         {"device", MTR_FLAG_U32, &o->device, "N", "the worker's CUDA device", 0, 63},
+        {"load-format", MTR_FLAG_CHOICE, &o->load_format, NULL,
+         "dummy: random weights of the model's shape, to measure without a checkpoint's tensors; "
+         "its config.json and tokenizer are needed still",
+         0, 0, "auto|dummy"},
+        {"dummy-seed", MTR_FLAG_U64, &o->dummy_seed, "N", "of --load-format dummy", 0, INT64_MAX},
         {"precision", MTR_FLAG_CHOICE, &o->precision, NULL, "precision policy", 0, 0, "declared"},
 
         {.kind = MTR_FLAG_SECTION, .help = "HTTP"},

@@ -13,7 +13,8 @@
 
 struct mtr_broker_options {
     const char *model; /* positional */
-    const char *model_name, *cache_dir, *chat_template, *hardware, *precision;
+    const char *model_name, *cache_dir, *chat_template, *hardware, *precision, *load_format;
+    uint64_t dummy_seed;
 
     const char *bind;
     uint32_t port, http_threads, text_threads;

@@ -136,6 +136,8 @@ struct mtr_engine_options {
     const struct mtr_wire_keys *keys; /* for tcp, or NULL */
     uint32_t world_size;
     uint32_t text_threads;
+    bool dummy_weights; /* random ones instead of the checkpoint's */
+    uint64_t dummy_seed;
     uint32_t worker_threads; /* host class; 0: all cores */
     const char *cache_format;
     uint64_t cache_bytes; /* 0: from memory_percent */

@@ -153,7 +153,7 @@ static bool load_plan(struct mtr_served_model *m, const struct mtr_served_model_
     m->max_sequence_tokens = m->plan->limits.max_sequence_tokens;
     /* The workers look too, but a checkpoint that can't be served should be refused before any is
      * started. */
-    return mtr_preflight(m->plan, m->checkpoint, NULL, err);
+    return o->dummy_weights || mtr_preflight(m->plan, m->checkpoint, NULL, err);
 }
 
 static bool load(struct mtr_served_model *m, const struct mtr_served_model_options *o,

@@ -24,6 +24,7 @@ struct mtr_served_model_options {
     const char *name;      /* served name; NULL: the checkpoint's */
     const char *hardware;  /* kernel class the workers run */
     const char *precision;
+    bool dummy_weights; /* the checkpoint needs no tensors */
     const char *cache_format;
     uint32_t block_tokens;
     struct mtr_plan_limits limits; /* max_sequence_tokens 0: the model's context */

@@ -117,6 +117,8 @@ static bool send_load(struct mtr_engine *e, uint32_t rank)
     Mtr__LoadModel load = MTR__LOAD_MODEL__INIT;
     Mtr__FromBroker message = MTR__FROM_BROKER__INIT;
     load.checkpoint = (char *)e->model->path;
+    load.dummy_weights = o->dummy_weights;
+    load.dummy_seed = o->dummy_seed;
     load.precision = (char *)plan->precision;
     load.cache_format = (char *)o->cache_format;
     load.block_tokens = e->sched_config.geometry.block_tokens;

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from server import free_port, metralectl, run_tests, tiny_model
+from server import Server, free_port, metralectl, run_tests, tiny_model
 
 LIMIT_S = 20
 
@@ -120,6 +120,29 @@ def test_impossible_numbers():
 
 def test_no_tokenizer():
     refused(lambda m: os.unlink(os.path.join(m, "tokenizer.json")), "tokenizer.json")
+
+
+def test_dummies_need_no_tensors():
+    """The same text for the same seed, whether or not there are tensors."""
+    folder = tempfile.mkdtemp(prefix="metrale-test-")
+    try:
+        whole = tiny_model(os.path.join(folder, "whole"))
+        bare = tiny_model(os.path.join(folder, "bare"))
+        os.unlink(os.path.join(bare, "model.safetensors"))
+        texts = []
+        for model, seed in ((whole, "3"), (bare, "3"), (bare, "4")):
+            with Server("--load-format", "dummy", "--dummy-seed", seed, model=model) as s:
+                reply = s.post("/v1/completions", {"prompt": "One two", "max_tokens": 24,
+                                                   "temperature": 0, "ignore_eos": True})
+                assert reply.status == 200, (reply.status, reply.body)
+                texts.append(reply.json()["choices"][0]["text"])
+        assert texts[0] == texts[1] != texts[2], texts
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_no_tensors():
+    refused(lambda m: os.unlink(os.path.join(m, "model.safetensors")), "tensor")
 
 
 def test_a_template_that_does_not_compile():
