@@ -62,7 +62,7 @@ static bool make_exec(struct engine *e, const struct engine_options *o, struct m
     for (uint32_t g = 0; g < e->plan->group_count; g++)
         x.group_blocks[g] = e->slots * e->blocks;
     e->exec = e->tables ? mtr_exec_create(&x, err) : NULL;
-    return e->exec != NULL;
+    return e->exec && mtr_exec_warm_up(e->exec, err);
 }
 
 bool engine_open(struct engine *e, const char *model, const struct engine_options *o,
@@ -130,15 +130,30 @@ static struct mtr_lane make_lane(struct engine *e, const struct engine_run *r,
     };
 }
 
-bool engine_step(struct engine *e, const struct engine_run *runs, uint32_t count,
-                 struct mtr_error *err)
+bool engine_begin(struct engine *e, const struct engine_run *runs, uint32_t count,
+                  struct mtr_error *err)
 {
-    struct mtr_lane lanes[ENGINE_MAX_SLOTS];
-    struct mtr_table_change changes[ENGINE_MAX_SLOTS][MTR_MAX_GROUPS];
+    struct engine_flight *f = &e->flights[++e->step % MTR_PLANS_IN_FLIGHT];
     if (count > ENGINE_MAX_SLOTS)
         return mtr_fail(err, MTR_INVALID, "%u lanes, at most %u", count, ENGINE_MAX_SLOTS);
     for (uint32_t i = 0; i < count; i++)
-        lanes[i] = make_lane(e, &runs[i], changes[i]);
-    struct mtr_step_plan plan = {.step = ++e->step, .lane_count = count, .lanes = lanes};
-    return mtr_exec_step(e->exec, &plan, &e->result, err);
+        f->lanes[i] = make_lane(e, &runs[i], f->changes[i]);
+    f->plan = (struct mtr_step_plan){.step = e->step, .lane_count = count, .lanes = f->lanes};
+    return mtr_exec_begin(e->exec, &f->plan, err);
+}
+
+bool engine_finish(struct engine *e, struct mtr_error *err)
+{
+    return mtr_exec_finish(e->exec, &e->result, err);
+}
+
+void engine_observe(struct engine *e, bool on)
+{
+    mtr_exec_observe(e->exec, (struct mtr_exec_observer){on ? observe : NULL, e});
+}
+
+bool engine_step(struct engine *e, const struct engine_run *runs, uint32_t count,
+                 struct mtr_error *err)
+{
+    return engine_begin(e, runs, count, err) && engine_finish(e, err);
 }

@@ -33,6 +33,13 @@ struct engine_options {
     bool last_only; /* observed logits all go to row 0: the newest stays */
 };
 
+/* A plan in flight. */
+struct engine_flight {
+    struct mtr_step_plan plan;
+    struct mtr_lane lanes[ENGINE_MAX_SLOTS];
+    struct mtr_table_change changes[ENGINE_MAX_SLOTS][MTR_MAX_GROUPS];
+};
+
 struct engine {
     struct mtr_arena arena;
     struct mtr_checkpoint *checkpoint;
@@ -43,7 +50,8 @@ struct engine {
     struct mtr_step_result result;
     uint32_t slots, blocks; /* a slot and group */
     uint64_t step;
-    uint32_t *tables; /* [slots, blocks] */
+    struct engine_flight flights[MTR_PLANS_IN_FLIGHT]; /* by step */
+    uint32_t *tables;                                  /* [slots, blocks] */
     /* Where observed logits of a slot's sequence go: row of position p at rows[slot] + p * vocab;
      * or nowhere. */
     float *rows[ENGINE_MAX_SLOTS];
@@ -71,6 +79,15 @@ struct engine_run {
     bool borrow; /* start > 0: take the blocks below start from slot `lender` */
     uint32_t lender;
 };
+
+/* Begins a step; finishes the oldest one, into e->result. A step that can't begin yet (it needs
+ * what the one before it has not given) is MTR_INTERNAL. */
+bool engine_begin(struct engine *e, const struct engine_run *runs, uint32_t count,
+                  struct mtr_error *err);
+bool engine_finish(struct engine *e, struct mtr_error *err);
+
+/* Whether rows are observed: yes, until somebody says no. Tokens are then chosen by the device. */
+void engine_observe(struct engine *e, bool on);
 
 /* One step; e->result has the lanes that gave something. */
 bool engine_step(struct engine *e, const struct engine_run *runs, uint32_t count,

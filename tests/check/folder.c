@@ -127,33 +127,75 @@ static bool check_logits(const char *dir, const struct golden *g, const float *g
     return report(dir, "teacher-forced logits", s <= tolerance, figure) && ok;
 }
 
+/* Step i of a greedy continuation. */
+static struct engine_run greedy_run(const struct golden *g, uint32_t slot, uint32_t i)
+{
+    if (i == 0)
+        return (struct engine_run){
+            .slot = slot, .count = g->prompt_count, .tokens = g->tokens, .output = true};
+    return (struct engine_run){
+        .slot = slot, .start = g->prompt_count + i - 1, .count = 1, .output = true};
+}
+
 /* A token may differ where the recorded margin is within twice the error of that step's logits;
- * what follows it then means nothing. `got` are the teacher-forced logits, right up to that place.
- */
+ * what follows it then means nothing. `logits` are the teacher-forced ones, right up to that place.
+ * The continuation goes to tokens [greedy_count]. */
 static bool check_greedy(const char *dir, struct engine *e, uint32_t slot, const struct golden *g,
-                         const float *got, struct mtr_error *err)
+                         const float *logits, uint32_t *tokens, struct mtr_error *err)
 {
     char figure[128];
     uint32_t matches = 0;
-    struct engine_run r = {
-        .slot = slot, .count = g->prompt_count, .tokens = g->tokens, .output = true};
-    bool excused = false;
-    for (uint32_t i = 0; i < g->greedy_count; i++, matches++) {
+    double max_abs = 0;
+    for (uint32_t i = 0; i < g->greedy_count; i++) {
+        struct engine_run r = greedy_run(g, slot, i);
         if (!engine_step(e, &r, 1, err))
             return false;
-        size_t row = (size_t)(g->prompt_count + i - 1) * g->vocab;
-        if (e->result.lanes[0].tokens[0] != g->tokens[g->prompt_count + i]) {
-            double max_abs;
-            relative_error(got + row, g->logits + row, g->vocab, &max_abs);
-            excused = (double)g->margin[i] <= 2 * max_abs;
-            break;
-        }
-        r = (struct engine_run){
-            .slot = slot, .start = g->prompt_count + i, .count = 1, .output = true};
+        tokens[i] = e->result.lanes[0].tokens[0];
+        matches += matches == i && tokens[i] == g->tokens[g->prompt_count + i];
+    }
+    bool excused = matches < g->greedy_count;
+    if (excused) {
+        size_t row = (size_t)(g->prompt_count + matches - 1) * g->vocab;
+        relative_error(logits + row, g->logits + row, g->vocab, &max_abs);
+        excused = (double)g->margin[matches] <= 2 * max_abs;
     }
     snprintf(figure, sizeof figure, "%u of %u%s", matches, g->greedy_count,
              excused ? ", then within the margin" : "");
     return report(dir, "greedy tokens", matches == g->greedy_count || excused, figure);
+}
+
+/* Finishes a step; how many of its tokens are the one that is wanted. */
+static uint32_t finish_greedy(struct engine *e, uint32_t want, struct mtr_error *err)
+{
+    uint32_t same = 0;
+    if (!engine_finish(e, err))
+        return 0;
+    for (uint32_t i = 0; i < e->result.lane_count; i++)
+        same += e->result.lanes[i].tokens[0] == want;
+    return same;
+}
+
+/* The same continuation in all lanes at once, chosen by the device, each step begun before the one
+ * before it has finished. */
+static bool check_flight(const char *dir, struct engine *e, uint32_t lanes, const struct golden *g,
+                         const uint32_t *tokens, struct mtr_error *err)
+{
+    struct engine_run runs[ENGINE_MAX_SLOTS];
+    char figure[128], what[64];
+    uint32_t same = 0, all = lanes * g->greedy_count;
+    engine_observe(e, false);
+    for (uint32_t i = 0; i < g->greedy_count; i++) {
+        for (uint32_t l = 0; l < lanes; l++)
+            runs[l] = greedy_run(g, 1 + l, i);
+        if (!engine_begin(e, runs, lanes, err))
+            return false;
+        same += i ? finish_greedy(e, tokens[i - 1], err) : 0;
+    }
+    same += finish_greedy(e, tokens[g->greedy_count - 1], err);
+    engine_observe(e, true);
+    snprintf(figure, sizeof figure, "%u of %u", same, all);
+    snprintf(what, sizeof what, "in flight, %u lane%s", lanes, lanes > 1 ? "s" : "");
+    return report(dir, what, same == all, figure);
 }
 
 static bool check_same(const char *dir, const char *what, const float *got, const float *want,
@@ -219,7 +261,7 @@ static double tolerance_of(const struct check_options *o, const struct engine *e
 }
 
 static bool run_checks(const char *dir, struct engine *e, const struct golden *g,
-                       const struct check_options *o, float *whole, float *other,
+                       const struct check_options *o, float *whole, float *other, uint32_t *tokens,
                        struct mtr_error *err)
 {
     uint32_t rows = g->prompt_count + g->greedy_count - 1;
@@ -231,7 +273,9 @@ static bool run_checks(const char *dir, struct engine *e, const struct golden *g
     ok = check_cuts(dir, e, g, o, whole, other, err) && ok;
     ok = (o->lanes < 2 || check_lanes(dir, e, g, o->lanes, whole, other, err)) && ok;
     e->rows[1] = NULL;
-    return check_greedy(dir, e, 1, g, whole, err) && ok;
+    ok = check_greedy(dir, e, 1, g, whole, tokens, err) && ok;
+    ok = check_flight(dir, e, 1, g, tokens, err) && ok;
+    return (o->lanes < 2 || check_flight(dir, e, o->lanes, g, tokens, err)) && ok;
 }
 
 bool check_folder(const char *dir, const struct check_options *o, struct mtr_error *err)
@@ -250,13 +294,15 @@ bool check_folder(const char *dir, const struct check_options *o, struct mtr_err
     }
     float *whole = calloc((size_t)rows * g.vocab, sizeof *whole);
     float *other = calloc((size_t)rows * g.vocab * lanes, sizeof *other);
+    uint32_t *tokens = calloc(g.greedy_count, sizeof *tokens);
     if (g.vocab != e.plan->vocab)
         ok = mtr_fail(err, MTR_INVALID, "golden has a vocabulary of %u, the model of %u", g.vocab,
                       e.plan->vocab);
-    else if (!whole || !other)
+    else if (!whole || !other || !tokens)
         ok = mtr_fail(err, MTR_NO_MEMORY, "no memory for logits");
     else
-        ok = run_checks(dir, &e, &g, &fit, whole, other, err);
+        ok = run_checks(dir, &e, &g, &fit, whole, other, tokens, err);
+    free(tokens);
     free(other);
     free(whole);
     engine_close(&e);

@@ -167,6 +167,11 @@ void mtr_exec_destroy(struct mtr_exec *e)
     free(e);
 }
 
+void mtr_exec_observe(struct mtr_exec *e, struct mtr_exec_observer observer)
+{
+    e->observer = observer;
+}
+
 uint64_t mtr_exec_fixed_bytes(const struct mtr_plan *p, uint32_t max_slots, uint32_t snapshots)
 {
     uint64_t bytes = p->arena_bytes + MTR_PLANS_IN_FLIGHT * mtr_view_bytes(&p->limits);

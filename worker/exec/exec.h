@@ -84,6 +84,10 @@ bool mtr_exec_finish(struct mtr_exec *e, struct mtr_step_result *result, struct 
 bool mtr_exec_step(struct mtr_exec *e, const struct mtr_step_plan *plan,
                    struct mtr_step_result *result, struct mtr_error *err);
 
+/* Sets the observer, or removes it (row NULL); while no step is in flight. A step that is observed
+ * chooses no token on the device. */
+void mtr_exec_observe(struct mtr_exec *e, struct mtr_exec_observer observer);
+
 /* Bytes that the executor takes: all of plan's arena, tables and step views, without caches. */
 uint64_t mtr_exec_fixed_bytes(const struct mtr_plan *plan, uint32_t max_slots, uint32_t snapshots);
 
