@@ -20,6 +20,8 @@ static const struct mtr_command commands[] = {
      mtr_ctl_log_level},
     {"circuit", "show|plan|memory|precision MODEL", "what a model computes, before loading it",
      mtr_ctl_circuit},
+    {"kernels", "list | show TARGET [MODULE] | closure TARGET", "the CUDA kernels in this build",
+     mtr_ctl_kernels},
     {"doctor", "[--json]", "what this machine has, what is missing, and the remedy",
      mtr_ctl_doctor},
     {"keygen", "NAME", "make a key pair for plan sockets over TCP: NAME.key and NAME.pub",

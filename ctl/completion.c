@@ -25,6 +25,8 @@ static void print_bash(void)
         "            grep -o '^  --[a-z-]*')\" -- \"$word\"))\n"
         "    elif [ \"${COMP_WORDS[1]}\" = circuit ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
         "        COMPREPLY=($(compgen -W 'show plan memory precision' -- \"$word\"))\n"
+        "    elif [ \"${COMP_WORDS[1]}\" = kernels ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
+        "        COMPREPLY=($(compgen -W 'list show closure' -- \"$word\"))\n"
         "    else\n"
         "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
         "    fi\n"

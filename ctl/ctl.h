@@ -30,6 +30,7 @@ const struct mtr_command *mtr_commands(size_t *count);
 int mtr_ctl_run(int argc, char **argv);
 
 int mtr_ctl_serve(int argc, char **argv);
+int mtr_ctl_kernels(int argc, char **argv);
 int mtr_ctl_status(int argc, char **argv);
 int mtr_ctl_sequences(int argc, char **argv);
 int mtr_ctl_drain(int argc, char **argv);

@@ -65,7 +65,7 @@ PROGRAMS = {
     "kernels": ("common", "kernels"),
     "worker": ("common", "kernels", "worker"),
     "broker": ("common", "broker"),
-    "ctl": ("common", "ctl"),
+    "ctl": ("common", "kernels", "ctl"),
     "tests": ("common", "kernels", "worker", "broker", "ctl", "tests"),
 }
 ROOMS = {
