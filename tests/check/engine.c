@@ -48,8 +48,10 @@ static bool make_plan(struct engine *e, const char *model, const struct engine_o
 
 static bool make_exec(struct engine *e, const struct engine_options *o, struct mtr_error *err)
 {
-    const struct mtr_weights_options w = {
-        .backend = e->backend, .plan = e->plan, .checkpoint = e->checkpoint};
+    const struct mtr_weights_options w = {.backend = e->backend,
+                                          .plan = e->plan,
+                                          .checkpoint = o->dummy ? NULL : e->checkpoint,
+                                          .dummy = o->dummy};
     struct mtr_exec_options x = {
         .backend = e->backend, .plan = e->plan, .max_slots = o->slots, .observer = {observe, e}};
     if (!mtr_weights_load(&e->weights, &w, err))

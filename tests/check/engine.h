@@ -31,6 +31,7 @@ struct engine_options {
     uint32_t sequence_tokens;
     uint32_t step_tokens, step_outputs;
     bool last_only; /* observed logits all go to row 0: the newest stays */
+    bool dummy;     /* random weights: the checkpoint needs no tensors */
 };
 
 /* A plan in flight. */

@@ -3,6 +3,10 @@
  * decode-bench MODEL [options]: tokens per second of a model in this process, without broker, wire
  * and text: what the kernels and the executor alone can do. One JSON object on standard output.
  *
+ * Decoding is greedy, and each step begins before the one before it has finished; device_us is the
+ * mean time from a step's first work on the device to its last, step_us that from step to step:
+ * what lies between is what the device waited.
+ *
  * Prompts are pseudo-random token ids. Every figure is the best of --repeat runs: on a machine that
  * others use the slower ones measure them.
  */
@@ -23,7 +27,12 @@ static const char help[] = "Usage: decode-bench [options] MODEL\n"
                            "  --streams N   streams of the second decode figure (8)\n"
                            "  --repeat N    runs, of which the best counts (3)\n"
                            "  --hardware CLASS, --device N (host, 0)\n"
+                           "  --dummy       random weights: config.json is enough\n"
                            "  --threads N, --isa NAME, --cache f32|bf16 (bf16)\n";
+
+struct rate {
+    double tokens_per_s, step_us, device_us;
+};
 
 struct bench {
     struct engine_options engine;
@@ -32,17 +41,12 @@ struct bench {
 };
 
 static const struct option options[] = {
-    {"prompt", required_argument, NULL, 'p'},
-    {"decode", required_argument, NULL, 'd'},
-    {"context", required_argument, NULL, 'x'},
-    {"streams", required_argument, NULL, 's'},
-    {"repeat", required_argument, NULL, 'r'},
-    {"hardware", required_argument, NULL, 'h'},
-    {"device", required_argument, NULL, 'n'},
-    {"threads", required_argument, NULL, 't'},
-    {"isa", required_argument, NULL, 'i'},
-    {"cache", required_argument, NULL, 'f'},
-    {NULL, 0, NULL, 0},
+    {"prompt", required_argument, NULL, 'p'},  {"decode", required_argument, NULL, 'd'},
+    {"context", required_argument, NULL, 'x'}, {"streams", required_argument, NULL, 's'},
+    {"repeat", required_argument, NULL, 'r'},  {"hardware", required_argument, NULL, 'h'},
+    {"device", required_argument, NULL, 'n'},  {"threads", required_argument, NULL, 't'},
+    {"isa", required_argument, NULL, 'i'},     {"cache", required_argument, NULL, 'f'},
+    {"dummy", no_argument, NULL, 'y'},         {NULL, 0, NULL, 0},
 };
 
 static bool number(uint32_t min, uint32_t max, uint32_t *out)
@@ -80,6 +84,9 @@ static bool take_option(struct bench *b, int id)
     case 'f':
         b->engine.cache = optarg;
         return true;
+    case 'y':
+        b->engine.dummy = true;
+        return true;
     default:
         return false;
     }
@@ -106,24 +113,33 @@ static bool time_prefill(struct bench *b, struct engine *e, double *rate, struct
     return true;
 }
 
-static bool decode_once(struct bench *b, struct engine *e, uint32_t streams, struct mtr_error *err)
+static bool finish(struct engine *e, uint64_t *device_ns, struct mtr_error *err)
+{
+    bool ok = engine_finish(e, err);
+    *device_ns += ok ? e->result.device_ns : 0;
+    return ok;
+}
+
+static bool decode_once(struct bench *b, struct engine *e, uint32_t streams, uint64_t *device_ns,
+                        struct mtr_error *err)
 {
     struct engine_run runs[ENGINE_MAX_SLOTS];
     for (uint32_t i = 0; i < b->decode; i++) {
         for (uint32_t s = 0; s < streams; s++)
             runs[s] =
                 (struct engine_run){.slot = s, .start = b->context + i, .count = 1, .output = true};
-        if (!engine_step(e, runs, streams, err))
+        if (!engine_begin(e, runs, streams, err) || (i && !finish(e, device_ns, err)))
             return false;
     }
-    return true;
+    return finish(e, device_ns, err);
 }
 
-static bool time_decode(struct bench *b, struct engine *e, uint32_t streams, double *rate,
+static bool time_decode(struct bench *b, struct engine *e, uint32_t streams, struct rate *rate,
                         struct mtr_error *err)
 {
-    *rate = 0;
+    *rate = (struct rate){0};
     for (uint32_t i = 0; i < b->repeat; i++) {
+        uint64_t device_ns = 0;
         for (uint32_t s = 0; s < streams; s++) {
             struct engine_run r = {
                 .slot = s, .count = b->context, .tokens = b->tokens + s, .output = true};
@@ -131,10 +147,11 @@ static bool time_decode(struct bench *b, struct engine *e, uint32_t streams, dou
                 return false;
         }
         double begin = seconds();
-        if (!decode_once(b, e, streams, err))
+        if (!decode_once(b, e, streams, &device_ns, err))
             return false;
-        double now = (double)b->decode * streams / (seconds() - begin);
-        *rate = now > *rate ? now : *rate;
+        double took = seconds() - begin, now = (double)b->decode * streams / took;
+        if (now > rate->tokens_per_s)
+            *rate = (struct rate){now, took * 1e6 / b->decode, (double)device_ns / 1e3 / b->decode};
     }
     return true;
 }
@@ -152,23 +169,28 @@ static uint64_t flop_per_token(const struct mtr_plan *plan)
 static bool run(struct bench *b, const char *model, struct mtr_error *err)
 {
     struct engine e;
-    double begin = seconds(), prefill, one, many;
+    struct rate one, many;
+    double begin = seconds(), prefill;
     uint32_t longest = b->context + b->decode;
     b->engine.sequence_tokens = (longest > b->prompt ? longest : b->prompt) + 1;
     b->engine.step_tokens = b->prompt > b->context ? b->prompt : b->context;
     b->engine.slots = b->streams;
     if (!engine_open(&e, model, &b->engine, err))
         return false;
+    engine_observe(&e, false);
     double loaded = seconds() - begin;
     for (uint32_t i = 0; i < MAX_TOKENS; i++)
         b->tokens[i] = (i * 2654435761u >> 7) % e.plan->vocab;
     bool ok = time_decode(b, &e, 1, &one, err) && time_decode(b, &e, b->streams, &many, err) &&
               time_prefill(b, &e, &prefill, err);
     if (ok)
-        printf("{\"load_s\": %.3f, \"decode_tokens_per_s\": %.1f, "
-               "\"decode_%u_streams_tokens_per_s\": %.1f, \"prefill_%u_tokens_per_s\": %.1f, "
-               "\"weight_bytes\": %llu, \"flop_per_token\": %llu}\n",
-               loaded, one, b->streams, many, b->prompt, prefill,
+        printf("{\"load_s\": %.3f, \"decode_tokens_per_s\": %.1f, \"step_us\": %.1f, "
+               "\"device_us\": %.1f, \"decode_%u_streams_tokens_per_s\": %.1f, "
+               "\"streams_step_us\": %.1f, \"streams_device_us\": %.1f, "
+               "\"prefill_%u_tokens_per_s\": %.1f, \"weight_bytes\": %llu, "
+               "\"flop_per_token\": %llu}\n",
+               loaded, one.tokens_per_s, one.step_us, one.device_us, b->streams, many.tokens_per_s,
+               many.step_us, many.device_us, b->prompt, prefill,
                (unsigned long long)e.weights.total_bytes,
                (unsigned long long)flop_per_token(e.plan));
     engine_close(&e);
