@@ -15,9 +15,9 @@ MTR_DEVICE float apply(const struct mtr_elementwise_args &args, float a, float b
     case ADD:
         return a + b;
     case GLU:
-        return device::activate(args.activation, a) * b;
+        return device::activate(a, args.activation) * b;
     case ACTIVATE:
-        return device::activate(args.activation, a);
+        return device::activate(a, args.activation);
     case SCALE:
         return a * args.multiplier;
     }
