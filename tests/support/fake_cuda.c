@@ -4,10 +4,12 @@
  */
 #include "tests/support/fake_cuda.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "worker/backend/cuda/driver.h"
 
@@ -58,12 +60,23 @@ static struct {
     int major, minor, devices;
     unsigned turn, captured;
     struct cu_context context;
+    const char *once; /* the file that says that something failed */
     bool ready;
 } fake;
 
 #define DECLARE(name, symbol, arguments) int symbol arguments;
 MTR_CUDA_FUNCTIONS(DECLARE)
 int cuFuncGetParamInfo(struct cu_function *f, size_t index, size_t *offset, size_t *bytes);
+
+static void script_from_environment(void)
+{
+    const char *script = getenv("FAKE_CUDA_FAIL"), *once = getenv("FAKE_CUDA_ONCE");
+    struct failure *f = &fake.failures[0];
+    fake.once = once;
+    if (script && (!once || access(once, F_OK) != 0) &&
+        sscanf(script, "%47[^:]:%u:%d", f->symbol, &f->good, &f->result) == 3)
+        fake.failure_count = 1;
+}
 
 void fake_cuda_reset(void)
 {
@@ -74,6 +87,7 @@ void fake_cuda_reset(void)
     fake.devices = devices ? (int)strtol(devices, NULL, 10) : 1;
     if (capability)
         sscanf(capability, "%d.%d", &fake.major, &fake.minor);
+    script_from_environment();
 }
 
 void fake_cuda_capability(int major, int minor)
@@ -117,6 +131,8 @@ static int scripted(const char *symbol)
         struct failure *f = &fake.failures[i];
         if (strcmp(f->symbol, symbol) != 0)
             continue;
+        if (!f->good && fake.once)
+            close(open(fake.once, O_CREAT | O_WRONLY, 0600));
         if (!f->good)
             return f->result;
         f->good--;
@@ -228,6 +244,7 @@ static void *take(size_t bytes)
     size_t *block = aligned_alloc(256, (bytes + 511) / 256 * 256);
     if (!block)
         return NULL;
+    memset(block, 0, bytes + 256); /* what kernels would have written is zero */
     *block = bytes;
     fake.allocated_bytes += bytes;
     return (char *)block + 256;

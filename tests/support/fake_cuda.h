@@ -7,6 +7,9 @@
  *
  *   FAKE_CUDA_CAPABILITY=9.0    compute capability (default 9.0)
  *   FAKE_CUDA_DEVICES=1         how many devices there are
+ *   FAKE_CUDA_FAIL=cuGraphLaunch:20:719
+ *                               after 20 calls of that function each one gives that result,
+ *   FAKE_CUDA_ONCE=PATH         and makes this file; a process that finds it never fails
  */
 #ifndef MTR_SUPPORT_FAKE_CUDA_H
 #define MTR_SUPPORT_FAKE_CUDA_H

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A server whose worker computes on a CUDA device: one that works, one that dies in a step.
+
+The device is the scripted driver of tests/support/fake_cuda.c, under the name by which the worker
+opens the real one; what its kernels compute is nothing, the same every time. Skipped in a build
+without CUDA kernels.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager
+
+from server import Server, metralectl, program, run_tests
+
+DRIVER = program("tests/support/fake_cuda.so")
+STREAMS = 8
+TOKENS = 60
+
+
+@contextmanager
+def device(**script):
+    """The environment in which the worker finds the scripted driver."""
+    folder = tempfile.mkdtemp(prefix="metrale-device-")
+    shutil.copy(DRIVER, os.path.join(folder, "libcuda.so.1"))
+    more = {"LD_LIBRARY_PATH": folder, "FAKE_CUDA_ONCE": os.path.join(folder, "failed"), **script}
+    before = dict(os.environ)
+    os.environ.update(more)
+    try:
+        yield folder
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(folder)
+
+
+def stream_all(server):
+    """What each of eight streams at once says."""
+    said = [None] * STREAMS
+
+    def one(i):
+        said[i] = server.chat_stream(f"stream {i}", max_tokens=TOKENS, temperature=1, seed=i)
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(STREAMS)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return said
+
+
+def test_auto_takes_the_device():
+    with device(), Server() as server:
+        assert server.status()["workers"][0]["device"] == "Scripted GPU 0", server.status()
+        assert "class hopper: Scripted GPU 0" in server.log(), server.log()
+        assert all(stream_all(server))
+
+
+def test_a_device_that_is_lost_costs_no_stream_its_answer():
+    """Every way for a step to end: while it is launched, and while it is waited for."""
+    with device(), Server() as server:
+        undisturbed = stream_all(server)
+    for script in ("cuGraphLaunch:20:719", "cuMemcpyHtoDAsync_v2:150:700",
+                   "cuEventRecord:100:700"):
+        with device(FAKE_CUDA_FAIL=script) as folder, Server() as server:
+            assert stream_all(server) == undisturbed, script
+            assert os.path.exists(os.path.join(folder, "failed")), f"{script} was never called"
+            assert server.metric("metrale_worker_losses_total") == 1, script
+            assert "the device is lost" in server.log(), server.log()
+
+
+def test_a_device_that_does_not_start_is_told():
+    with device(FAKE_CUDA_FAIL="cuInit:0:999"):
+        server = Server(wait=False)
+        with server:
+            assert server.wait_end() != 0
+            assert "the CUDA driver does not start" in server.log(), server.log()
+
+
+def test_a_class_without_a_device_is_refused():
+    server = Server("--hardware", "b200", wait=False)
+    with server:
+        assert server.wait_end() != 0
+        said = server.log()
+        assert "there is no CUDA driver" in said or "has no kernels of class b200" in said, said
+
+
+if __name__ == "__main__":
+    listed = subprocess.run([metralectl(), "kernels", "list"], capture_output=True, check=False)
+    if listed.returncode or not os.path.exists(DRIVER):
+        print("no CUDA kernels in this build, or no scripted driver")
+        sys.exit(77)
+    run_tests(sys.modules[__name__])
