@@ -74,7 +74,7 @@ def test_a_device_that_is_lost_costs_no_stream_its_answer():
 
 
 def test_a_device_that_does_not_start_is_told():
-    with device(FAKE_CUDA_FAIL="cuInit:0:999"):
+    with device(FAKE_CUDA_FAIL="cuInit:0:999", FAKE_CUDA_ONCE=""):
         server = Server(wait=False)
         with server:
             assert server.wait_end() != 0
