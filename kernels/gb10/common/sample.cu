@@ -2,8 +2,10 @@
 /*
  * Greedy tokens. A logit and its index become one 64-bit key whose order is that of the logits, and
  * among equals that of falling indices; the largest key of a row is the same in whatever order its
- * block meets them. NaN has the key 0.
+ * block meets them. NaN and -infinity have the key 0.
  */
+#include <math_constants.h>
+
 #include "kernels/args/sample.h"
 
 #include "kernels/gb10/common/rows.cuh"
@@ -17,7 +19,7 @@ MTR_DEVICE uint64_t key_of(float x, uint32_t index)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
     bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    return x == x ? (uint64_t)bits << 32 | ~index : 0;
+    return x > -CUDART_INF_F ? (uint64_t)bits << 32 | ~index : 0;
 }
 
 MTR_DEVICE uint64_t larger(uint64_t a, uint64_t b)
