@@ -91,6 +91,8 @@ void mtr_engine_publish(struct mtr_engine *e)
     now.running = stats.running;
     now.waiting = stats.waiting;
     now.state = judge(e, now.reason, sizeof now.reason);
+    if (e->workers[0].state != MTR_WORKER_ABSENT)
+        snprintf(now.device, sizeof now.device, "%s", e->workers[0].device);
     if (e->draining)
         now.state = MTR_ENGINE_DRAINING;
     if (e->stopping)

@@ -119,6 +119,7 @@ struct mtr_engine_status {
     enum mtr_engine_state state;
     char reason[160]; /* for people, "" when ready */
     uint32_t running, waiting;
+    char device[96]; /* that rank 0 computes on, "" while there is none */
 };
 
 /* A snapshot; cheap, from any thread. */

@@ -83,6 +83,12 @@ void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str r
         mtr_json_key(&w, "reason");
         mtr_json_put_cstr(&w, s.reason);
     }
+    if (s.device[0]) {
+        mtr_json_key(&w, "hardware");
+        mtr_json_put_cstr(&w, mtr_engine_model(t->http->engine)->plan->hardware);
+        mtr_json_key(&w, "device");
+        mtr_json_put_cstr(&w, s.device);
+    }
     mtr_json_key(&w, "running");
     mtr_json_put_u64(&w, s.running);
     mtr_json_key(&w, "waiting");
@@ -98,9 +104,13 @@ void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str res
 
 void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
 {
+    const struct mtr_served_model *model = mtr_engine_model(t->http->engine);
+    struct mtr_engine_status s;
     struct mtr_buf body = {0};
-    mtr_metrics_render(mtr_engine_metrics(t->http->engine), mtr_engine_model(t->http->engine)->name,
-                       &body);
+    mtr_engine_status(t->http->engine, &s);
+    mtr_metrics_render(mtr_engine_metrics(t->http->engine), model->name, &body);
+    if (s.device[0])
+        mtr_metrics_render_device(model->name, model->plan->hardware, s.device, &body);
     mtr_respond(req, 200, "text/plain; version=0.0.4; charset=utf-8", mtr_buf_view(&body));
     mtr_buf_free(&body);
 }

@@ -70,11 +70,11 @@ void mtr_observe(struct mtr_metrics *m, enum mtr_histogram h, uint64_t ns)
 }
 
 /* A label value: backslash, quote and newline escaped. */
-static void put_label(struct mtr_buf *out, struct mtr_str model)
+static void put_named_label(struct mtr_buf *out, const char *name, struct mtr_str value)
 {
-    mtr_buf_puts(out, "model=\"");
-    for (size_t i = 0; i < model.len; i++) {
-        char c = model.ptr[i];
+    mtr_buf_printf(out, "%s=\"", name);
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.ptr[i];
         if (c == '\\' || c == '"')
             mtr_buf_byte(out, '\\');
         if (c == '\n')
@@ -83,6 +83,11 @@ static void put_label(struct mtr_buf *out, struct mtr_str model)
             mtr_buf_byte(out, (uint8_t)c);
     }
     mtr_buf_byte(out, '"');
+}
+
+static void put_label(struct mtr_buf *out, struct mtr_str model)
+{
+    put_named_label(out, "model", model);
 }
 
 static void put_series(struct mtr_buf *out, const char *name, const char *help, const char *type,
@@ -127,4 +132,17 @@ void mtr_metrics_render(const struct mtr_metrics *m, struct mtr_str model, struc
                    atomic_load_explicit(&m->gauges[g], memory_order_relaxed));
     for (int h = 0; h < MTR_H_COUNT; h++)
         put_histogram(out, m, h, model);
+}
+
+void mtr_metrics_render_device(struct mtr_str model, const char *hardware, const char *device,
+                               struct mtr_buf *out)
+{
+    mtr_buf_puts(out, "# HELP metrale_device_info What the first worker computes on.\n"
+                      "# TYPE metrale_device_info gauge\nmetrale_device_info{");
+    put_label(out, model);
+    mtr_buf_byte(out, ',');
+    put_named_label(out, "hardware", mtr_str(hardware));
+    mtr_buf_byte(out, ',');
+    put_named_label(out, "device", mtr_str(device));
+    mtr_buf_puts(out, "} 1\n");
 }

@@ -82,4 +82,9 @@ void mtr_observe(struct mtr_metrics *m, enum mtr_histogram h, uint64_t ns);
 /* Prometheus text exposition format 0.0.4; every series has the label model. */
 void mtr_metrics_render(const struct mtr_metrics *m, struct mtr_str model, struct mtr_buf *out);
 
+/* One more series of the same text: metrale_device_info, which is 1 and has the labels hardware and
+ * device. */
+void mtr_metrics_render_device(struct mtr_str model, const char *hardware, const char *device,
+                               struct mtr_buf *out);
+
 #endif

@@ -64,8 +64,18 @@ START_TEST(every_series_has_help_and_type)
 }
 END_TEST
 
+START_TEST(the_device_is_a_series_too)
+{
+    render("m");
+    mtr_metrics_render_device(mtr_str("m"), "hopper", "a \"GPU\"", &out);
+    ck_assert_ptr_nonnull(strstr(out.data, "\nmetrale_device_info{model=\"m\",hardware=\"hopper\","
+                                           "device=\"a \\\"GPU\\\"\"} 1\n"));
+}
+END_TEST
+
 MTR_CHECK_MAIN("telemetry/metrics")
 {
+    tcase_add_test(tc, the_device_is_a_series_too);
     tcase_add_test(tc, counters_and_gauges);
     tcase_add_test(tc, labels_are_escaped);
     tcase_add_test(tc, histograms_are_cumulative);
