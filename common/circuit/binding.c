@@ -112,18 +112,36 @@ static uint64_t elements(const struct mtr_model_tensor *t)
     return n;
 }
 
-static bool bind_scale(const struct finder *f, const char *suffix, uint64_t count,
-                       enum mtr_format *format, const char **name)
+/* rows x cols numbers; a lone column may be a vector or, of one row, a number without shape.
+ * e4m3: scales of groups, which kernels read as they stand; others are converted to f32. */
+static bool bind_scale(const struct finder *f, const char *suffix, uint64_t rows, uint64_t cols,
+                       bool e4m3, enum mtr_format *format, const char **name)
 {
     struct mtr_model_tensor t;
     if (!find(f, suffix, &t, name))
         return mtr_fail(f->err, MTR_NOT_FOUND,
                         "tensor %s is missing: the scales of a quantized matrix",
                         *name ? *name : suffix);
-    if (elements(&t) != count)
-        return misshaped(f, *name, &t, "another number of scales");
+    if (elements(&t) != rows * cols ||
+        (cols > 1 && (t.rank != 2 || t.shape[0] != rows || t.shape[1] != cols))) {
+        const char *expected = mtr_arena_printf(f->arena, "[%llu, %llu] scales",
+                                                (unsigned long long)rows, (unsigned long long)cols);
+        return misshaped(f, *name, &t, expected ? expected : "another number of scales");
+    }
+    if (e4m3 ? t.format != MTR_E4M3 : !is_plain(t.format))
+        return misshaped(f, *name, &t, e4m3 ? "e4m3" : "f32, f16 or bf16");
     *format = t.format;
     return true;
+}
+
+static bool whole_groups(const struct finder *f, const char *name, uint64_t cols,
+                         const struct mtr_quant_scheme *q)
+{
+    return q->scaling != MTR_SCALING_GROUP16 || cols % 16 == 0 ||
+           mtr_fail(f->err, MTR_UNSUPPORTED,
+                    "matrix %s has %llu columns, which are no whole number of groups of 16 that "
+                    "share a scale",
+                    name, (unsigned long long)cols);
 }
 
 /* The matrix under the declared scheme, as listed. */
@@ -132,18 +150,20 @@ static bool bind_scaled(const struct finder *f, const struct mtr_quant_scheme *q
                         struct mtr_instance_weight *w)
 {
     uint64_t packing = q->format == MTR_E2M1 && t->format == MTR_U8 ? 2 : 1;
-    if (packing == 2 && w->cols % 16)
-        return misshaped(f, name, t, "a whole number of groups of 16");
-    if (!check_shape(f, name, t, w->rows, w->cols / packing))
+    bool group = q->scaling == MTR_SCALING_GROUP16;
+    if (!whole_groups(f, name, w->cols, q) || !check_shape(f, name, t, w->rows, w->cols / packing))
         return false;
+    if (t->format != q->format && packing == 1)
+        return misshaped(f, name, t, mtr_format_info(q->format)->name);
     w->name = name;
     w->format = q->format;
     w->scaling = q->scaling;
     w->global_divides = q->global_divides;
     scale_shape(w, &w->scale_rows, &w->scale_cols);
-    if (!bind_scale(f, q->scale, w->scale_rows * w->scale_cols, &w->scale_format, &w->scale_name))
+    if (!bind_scale(f, q->scale, w->scale_rows, w->scale_cols, group, &w->scale_format,
+                    &w->scale_name))
         return false;
-    return !q->global || bind_scale(f, q->global, 1, &w->global_format, &w->global_name);
+    return !q->global || bind_scale(f, q->global, 1, 1, false, &w->global_format, &w->global_name);
 }
 
 static bool bind_listed(const struct finder *f, struct mtr_instance_weight *w)
@@ -176,6 +196,8 @@ static bool bind_declared(const struct finder *f, struct mtr_instance_weight *w)
     if (!q || mtr_quant_excepts(q, f->module))
         return true;
     w->name = mtr_arena_printf(f->arena, "%s%s", f->module, q->weight);
+    if (!whole_groups(f, w->name ? w->name : f->module, w->cols, q))
+        return false;
     w->format = q->format;
     w->scaling = q->scaling;
     w->global_divides = q->global_divides;

@@ -11,6 +11,8 @@
  *   rope_append_<cache>      attention_<cache>          add  glu  activate  scale  gather
  * (rotary and rope_append are points of module "rope", the last row of module "elementwise")
  * with <weight> and <cache> the names of common/numeric/format.h: linear_q4_1, attention_bf16.
+ * Where the scales of a matrix stand in tensors of their own, how they do is a policy too, behind
+ * the weight's (mtr_scaling_name() of ir.h): linear_e4m3_block, linear_e2m1_group16.
  *
  * Slots of a launch (struct mtr_launch), by function; a slot in brackets may be MTR_NONE or missing
  * at the end. What plan builders fill in and launchers read is this and nothing else.
@@ -46,6 +48,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/circuit/ir.h"
 #include "common/numeric/format.h"
 
 /* One compiled form of a point. All forms of a point give a row the same bits: they differ in how
@@ -63,6 +66,7 @@ struct mtr_point_shape {
 struct mtr_point {
     const char *function;
     enum mtr_format weight;      /* weight policy, or MTR_FORMAT_COUNT when the family has none */
+    enum mtr_scaling scaling;    /* of that weight: where its scales stand */
     enum mtr_format cache;       /* cache policy, or MTR_FORMAT_COUNT */
     uint32_t min_rows, max_rows; /* that one launch covers; 0: no bound */
     const char *numerics;        /* how it sums, in words that the plan's digest includes */

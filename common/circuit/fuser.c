@@ -38,25 +38,28 @@ const struct mtr_family *mtr_family_find(const struct mtr_hardware *hardware, co
 
 /* The point for formats, whatever it can't do otherwise. */
 static const struct mtr_point *find_point(const struct mtr_family *family, const char *function,
-                                          enum mtr_format weight, enum mtr_format cache)
+                                          enum mtr_format weight, enum mtr_scaling scaling,
+                                          enum mtr_format cache)
 {
     for (uint32_t i = 0; i < family->point_count; i++) {
         const struct mtr_point *p = &family->points[i];
-        if (p->by_default && p->weight == weight && p->cache == cache && mtr_point_is(p, function))
+        if (p->by_default && p->weight == weight && p->scaling == scaling && p->cache == cache &&
+            mtr_point_is(p, function))
             return p;
     }
     return NULL;
 }
 
 bool mtr_kernel_format(const struct mtr_family *family, const char *function,
-                       enum mtr_format weight, enum mtr_format *out)
+                       const struct mtr_instance_weight *weight, enum mtr_format *out)
 {
-    bool plain = weight == MTR_F32 || weight == MTR_F16 || weight == MTR_BF16;
-    *out = weight;
-    if (find_point(family, function, weight, MTR_FORMAT_COUNT))
+    enum mtr_format own = weight->format;
+    bool plain = own == MTR_F32 || own == MTR_F16 || own == MTR_BF16;
+    *out = own;
+    if (find_point(family, function, own, weight->scaling, MTR_FORMAT_COUNT))
         return true;
     *out = MTR_F32;
-    return plain && find_point(family, function, MTR_F32, MTR_FORMAT_COUNT);
+    return plain && find_point(family, function, MTR_F32, MTR_SCALING_NONE, MTR_FORMAT_COUNT);
 }
 
 static bool index_reads(struct mtr_arena *arena, struct fuser *f)
@@ -189,11 +192,13 @@ static bool params_good(const struct fuser *f, const struct match *m)
     return true;
 }
 
-/* The one format of the matrices that the launch reads, MTR_FORMAT_COUNT when there is none; false
- * when they differ or the family can't read it. */
-static bool matrix_format(const struct fuser *f, const struct match *m, enum mtr_format *out)
+/* The one format of the matrices that the launch reads, MTR_FORMAT_COUNT when there is none, and
+ * their one kind of scales; false when they differ or the family can't read them. */
+static bool matrix_format(const struct fuser *f, const struct match *m, enum mtr_format *out,
+                          enum mtr_scaling *scaling)
 {
     *out = MTR_FORMAT_COUNT;
+    *scaling = MTR_SCALING_NONE;
     for (uint32_t n = 0; n < m->rule->node_count; n++) {
         const struct mtr_node *node = &f->in->nodes[m->g.nodes[n]];
         for (uint32_t i = 0; i < node->weight_count; i++) {
@@ -201,12 +206,12 @@ static bool matrix_format(const struct fuser *f, const struct match *m, enum mtr
             if (node->weights[i] == MTR_NONE || f->in->weights[node->weights[i]].vector)
                 continue;
             const struct mtr_instance_weight *w = &f->in->weights[node->weights[i]];
-            if (!mtr_kernel_format(m->g.family, m->rule->function, w->format, &format) ||
-                w->scaling != MTR_SCALING_NONE)
+            if (!mtr_kernel_format(m->g.family, m->rule->function, w, &format))
                 return false;
-            if (*out != MTR_FORMAT_COUNT && *out != format)
+            if (*out != MTR_FORMAT_COUNT && (*out != format || *scaling != w->scaling))
                 return false;
             *out = format;
+            *scaling = w->scaling;
         }
     }
     return true;
@@ -263,10 +268,11 @@ static bool within_bounds(const struct fuser *f, const struct match *m)
 static bool find_kernel(const struct fuser *f, struct match *m)
 {
     enum mtr_format weight;
+    enum mtr_scaling scaling;
     m->g.family = mtr_family_find(f->hardware, m->rule->family);
-    if (!m->g.family || !matrix_format(f, m, &weight))
+    if (!m->g.family || !matrix_format(f, m, &weight, &scaling))
         return false;
-    m->g.point = find_point(m->g.family, m->rule->function, weight,
+    m->g.point = find_point(m->g.family, m->rule->function, weight, scaling,
                             reads_cache(m, f) ? f->cache : MTR_FORMAT_COUNT);
     return m->g.point && within_bounds(f, m);
 }
@@ -359,7 +365,7 @@ static const struct mtr_instance_weight *unreadable(const struct fuser *f, const
         const struct mtr_instance_weight *w =
             n->weights[i] == MTR_NONE ? NULL : &f->in->weights[n->weights[i]];
         enum mtr_format format;
-        if (w && !w->vector && (w->scaling || !mtr_kernel_format(family, op, w->format, &format)))
+        if (w && !w->vector && !mtr_kernel_format(family, op, w, &format))
             return w;
     }
     return NULL;

@@ -9,7 +9,8 @@
  *   - an edge made inside and not among the outputs is read inside only;
  *   - nobody outside reads an output before the group's last node;
  *   - an output that takes an input's memory: nobody reads that input at or after the last node;
- *   - all matrices have one format, and the family has a point for it and for the cache's format;
+ *   - all matrices have one format and one kind of scales, and the family has a point for them and
+ *     for the cache's format;
  *   - numbers of the same name agree.
  */
 #ifndef MTR_CIRCUIT_FUSER_H
@@ -38,9 +39,10 @@ bool mtr_fuse(struct mtr_arena *arena, const struct mtr_instance *in,
               struct mtr_cover *out, struct mtr_error *err);
 
 /* The format in which the class's kernels read a matrix of the checkpoint: its own, or f32 for a
- * plain one that has no point of its own. False when `function` of the family reads neither. */
+ * plain one that has no point of its own. False when `function` of the family reads neither, or
+ * not with such scales. */
 bool mtr_kernel_format(const struct mtr_family *family, const char *function,
-                       enum mtr_format weight, enum mtr_format *out);
+                       const struct mtr_instance_weight *weight, enum mtr_format *out);
 
 const struct mtr_family *mtr_family_find(const struct mtr_hardware *hardware, const char *name);
 

@@ -92,7 +92,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
 
 static const char *const scaling_names[MTR_SCALING_COUNT] = {
     [MTR_SCALING_NONE] = "none",       [MTR_SCALING_TENSOR] = "tensor",
-    [MTR_SCALING_CHANNEL] = "channel", [MTR_SCALING_BLOCK] = "block128x128",
+    [MTR_SCALING_CHANNEL] = "channel", [MTR_SCALING_BLOCK] = "block",
     [MTR_SCALING_GROUP16] = "group16", [MTR_SCALING_GROUP32] = "group32",
 };
 

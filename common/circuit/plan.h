@@ -46,9 +46,17 @@ struct mtr_plan_buffer {
     uint64_t offset;    /* in the arena, a multiple of 64 */
 };
 
+/* What a tensor of the checkpoint is to its kernels. */
+enum mtr_weight_role {
+    MTR_WEIGHT_VALUES, /* a matrix or a vector */
+    MTR_WEIGHT_SCALES, /* of a matrix: f32 by tensor, channel or block; e4m3 by group */
+    MTR_WEIGHT_GLOBAL, /* second level of its scales: one number, f32 */
+};
+
 /* A matrix or vector of the checkpoint. The kernel point that reads it was chosen for
  * kernel_format; where that differs from what the file holds, the loader converts (plain formats to
- * f32 or bf16 only; a class keeps its vectors in one format). */
+ * f32 or bf16 only; a class keeps its vectors in one format). Scales in tensors of their own
+ * are weights too: in no launch's list, but named by the matrix that they belong to. */
 struct mtr_plan_weight {
     const char *name;              /* in the checkpoint */
     uint64_t rows;                 /* outputs; 1 for vectors */
@@ -61,6 +69,8 @@ struct mtr_plan_weight {
     uint16_t global_scale; /* second level (NVFP4) */
     uint32_t first_row;    /* a slice of a fused tensor: rows [first_row, first_row + rows) of it */
     uint64_t tensor_rows;  /* rows of the whole tensor */
+    enum mtr_weight_role role;
+    bool inverted; /* the file holds divisors: in device memory are their inverses */
 };
 
 enum mtr_cache_kind { MTR_CACHE_FULL, MTR_CACHE_SLIDING, MTR_CACHE_LATENT, MTR_CACHE_INDEXER };

@@ -90,6 +90,8 @@ static void put_weights(struct mtr_buf *out, const struct mtr_plan *p)
                        (unsigned long long)w->cols, mtr_format_info(w->format)->name);
         if (w->kernel_format != w->format)
             mtr_buf_printf(out, " as %s", mtr_format_info(w->kernel_format)->name);
+        if (w->inverted)
+            mtr_buf_puts(out, " inverted");
         if (w->tensor_rows != w->rows)
             mtr_buf_printf(out, " rows from %u of %llu", w->first_row,
                            (unsigned long long)w->tensor_rows);

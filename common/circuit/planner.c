@@ -151,13 +151,37 @@ static bool add_plan_weight(struct layout *l, const struct mtr_plan_weight *w, u
     return true;
 }
 
-static bool add_scale(struct layout *l, const char *name, uint64_t rows, uint64_t cols,
-                      enum mtr_format format, uint16_t *out)
+/* Kernels read scales as f32, those of groups as the file holds them (binding.c). */
+static bool add_scales(struct layout *l, const struct mtr_instance_weight *w, uint16_t *out)
 {
+    struct mtr_plan_weight p = {.name = w->scale_name,
+                                .rows = w->scale_rows,
+                                .cols = w->scale_cols,
+                                .format = w->scale_format,
+                                .kernel_format =
+                                    w->scaling == MTR_SCALING_GROUP16 ? w->scale_format : MTR_F32,
+                                .scale = MTR_NONE,
+                                .global_scale = MTR_NONE,
+                                .tensor_rows = w->scale_rows,
+                                .role = MTR_WEIGHT_SCALES};
     *out = MTR_NONE;
-    struct mtr_plan_weight w = {name,  rows,     cols,     format, format,
-                                false, MTR_NONE, MTR_NONE, 0,      rows};
-    return !name || add_plan_weight(l, &w, out);
+    return !w->scale_name || add_plan_weight(l, &p, out);
+}
+
+static bool add_global(struct layout *l, const struct mtr_instance_weight *w, uint16_t *out)
+{
+    struct mtr_plan_weight p = {.name = w->global_name,
+                                .rows = 1,
+                                .cols = 1,
+                                .format = w->global_format,
+                                .kernel_format = MTR_F32,
+                                .scale = MTR_NONE,
+                                .global_scale = MTR_NONE,
+                                .tensor_rows = 1,
+                                .role = MTR_WEIGHT_GLOBAL,
+                                .inverted = w->global_divides};
+    *out = MTR_NONE;
+    return !w->global_name || add_plan_weight(l, &p, out);
 }
 
 static bool bound_before(const struct layout *l, const char *name)
@@ -187,9 +211,8 @@ static bool use_weight(struct layout *l, const struct mtr_group *g, uint16_t wei
             twice |= l->weight_of[(size_t)weight * l->hardware->family_count + i] != MTR_NONE;
         p.tied = twice && bound_before(l, w->name);
         if (!w->vector)
-            mtr_kernel_format(g->family, g->rule->function, w->format, &p.kernel_format);
-        if (!add_scale(l, w->scale_name, w->scale_rows, w->scale_cols, w->scale_format, &p.scale) ||
-            !add_scale(l, w->global_name, 1, 1, w->global_format, &p.global_scale) ||
+            mtr_kernel_format(g->family, g->rule->function, w, &p.kernel_format);
+        if (!add_scales(l, w, &p.scale) || !add_global(l, w, &p.global_scale) ||
             !add_plan_weight(l, &p, known))
             return false;
     }

@@ -17,15 +17,19 @@ const char *mtr_tag_name(enum mtr_tag tag)
 
 bool mtr_point_is(const struct mtr_point *p, const char *base)
 {
-    const enum mtr_format policies[] = {p->weight, p->cache};
+    const char *const policies[] = {
+        p->weight == MTR_FORMAT_COUNT ? NULL : mtr_format_info(p->weight)->name,
+        p->scaling == MTR_SCALING_NONE ? NULL : mtr_scaling_name(p->scaling),
+        p->cache == MTR_FORMAT_COUNT ? NULL : mtr_format_info(p->cache)->name,
+    };
     size_t len = strlen(base);
     if (strncmp(p->function, base, len) != 0)
         return false;
     const char *rest = p->function + len;
-    for (size_t i = 0; i < 2; i++) {
-        if (policies[i] == MTR_FORMAT_COUNT)
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        const char *name = policies[i];
+        if (!name)
             continue;
-        const char *name = mtr_format_info(policies[i])->name;
         if (*rest != '_' || strncmp(rest + 1, name, strlen(name)) != 0)
             return false;
         rest += 1 + strlen(name);

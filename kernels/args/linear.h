@@ -9,6 +9,14 @@
  * Numerics: every output sums over K in an order that depends on K alone (the point states which),
  * never on the number of rows. out = multiplier * sum + bias, each rounded; then the epilogue.
  *
+ * Weights with scales in tensors of their own (points linear_e4m3_<scaling>, linear_e2m1_group16):
+ *   tensor   scale [1] f32
+ *   channel  scale [n] f32
+ *   block    scale [ceil(n / 128), ceil(k / 128)] f32, one for 128 x 128 weights
+ *   group16  scale [n, k / 16] e4m3, one for 16 along k; global_scale multiplies them all
+ * A weight is worth e4m3 * scale, or e2m1 * (scale * global_scale), each product rounded. Packed
+ * e2m1 holds two weights a byte, the even index in the low nibble; k is a multiple of 16 there.
+ *
  * Grid: (tiles of N, tiles of rows), the tiles of the parts one after the other, in a GLU those of
  * the first part. MTR_LINEAR_TILE_* are the host class's tiles, as its points say.
  */
@@ -27,11 +35,11 @@ enum mtr_epilogue { MTR_EPILOGUE_NONE, MTR_EPILOGUE_ADD, MTR_EPILOGUE_GLU };
 
 struct mtr_linear_part {
     struct mtr_tensor_map map; /* of weight: boxes of half the shape's columns */
-    const void *weight;       /* [n, k] in the point's weight format */
-    const void *scale;        /* of that format, or NULL */
-    const void *global_scale; /* or NULL */
-    const void *bias;         /* [n] f32, or NULL */
-    void *y;                  /* [rows, n] activations, or f32 */
+    const void *weight;        /* [n, k] in the point's weight format */
+    const void *scale;         /* by the point's scaling, or NULL: see above */
+    const void *global_scale;  /* [1] f32, or NULL */
+    const void *bias;          /* [n] f32, or NULL */
+    void *y;                   /* [rows, n] activations, or f32 */
     uint32_t n;
     uint32_t y_stride; /* elements between rows of y */
 };

@@ -2,7 +2,8 @@
 /*
  * Weights of any format, 32 elements at a time, as two vectors. The values are those of
  * common/numeric/format.c (which describes the layouts): every product in them is exact in f32, so
- * that one fused multiply-add rounds as the published two steps do.
+ * that one fused multiply-add rounds as the published two steps do. Formats whose scales stand in
+ * tensors of their own are scaled.h's.
  *
  * All functions take the format as a constant and are folded away by the compiler.
  */
@@ -59,6 +60,10 @@ MTR_INLINE size_t row_bytes(enum mtr_format f, size_t k)
         return k / 256 * 176;
     case MTR_Q6_K:
         return k / 256 * 210;
+    case MTR_E4M3:
+        return k;
+    case MTR_E2M1:
+        return k / 2;
     default:
         return 0;
     }

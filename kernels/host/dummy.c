@@ -77,3 +77,26 @@ void MTR_HOST_FN(dummy_blocks)(const void *args, const struct mtr_host_block *bl
         for (uint64_t i = t; i < a->items && i < t + MTR_DUMMY_TILE; i++)
             fill_piece(a, i / pieces, (uint32_t)(i % pieces));
 }
+
+static void fill_bytes(const struct mtr_dummy_args *a, uint64_t piece)
+{
+    uint32_t words[4];
+    uint8_t bytes[MTR_DUMMY_PIECE];
+    mtr_philox(a->seed, piece, 0, words);
+    memcpy(bytes, words, sizeof bytes);
+    for (uint32_t i = 0; i < MTR_DUMMY_PIECE; i++) {
+        uint64_t e = piece * MTR_DUMMY_PIECE + i;
+        if (e >= a->first && e - a->first < a->count)
+            ((uint8_t *)a->dst)[e - a->first] = (bytes[i] & a->byte_mask) | a->byte_bits;
+    }
+}
+
+void MTR_HOST_FN(dummy_bytes)(const void *args, const struct mtr_host_block *block);
+void MTR_HOST_FN(dummy_bytes)(const void *args, const struct mtr_host_block *block)
+{
+    const struct mtr_dummy_args *a = args;
+    for (uint64_t t = (uint64_t)block->x * MTR_DUMMY_TILE; t < a->items;
+         t += (uint64_t)block->grid_x * MTR_DUMMY_TILE)
+        for (uint64_t i = t; i < a->items && i < t + MTR_DUMMY_TILE; i++)
+            fill_bytes(a, a->first / MTR_DUMMY_PIECE + i);
+}

@@ -19,6 +19,10 @@
 #define MTR_HOST_FUNCTIONS(X)                                                                      \
     MTR_HOST_WEIGHTS(X, embed)                                                                     \
     MTR_HOST_WEIGHTS(X, linear)                                                                    \
+    X(linear, linear_e4m3_tensor)                                                                  \
+    X(linear, linear_e4m3_channel)                                                                 \
+    X(linear, linear_e4m3_block)                                                                   \
+    X(linear, linear_e2m1_group16)                                                                 \
     X(rms_norm, rms_norm)                                                                          \
     X(rope, rotary)                                                                                \
     X(rope, rope_append_f32)                                                                       \
@@ -34,6 +38,7 @@
     X(dummy, dummy_f32)                                                                            \
     X(dummy, dummy_f16)                                                                            \
     X(dummy, dummy_bf16)                                                                           \
-    X(dummy, dummy_blocks)
+    X(dummy, dummy_blocks)                                                                         \
+    X(dummy, dummy_bytes)
 
 #endif

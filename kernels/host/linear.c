@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * linear_<format>, see linear.h. Compiled with MTR_LINEAR_FORMAT (MTR_Q4_1) and MTR_LINEAR_FUNCTION
- * (linear_q4_1) defined.
+ * linear_<format>[_<scaling>], see linear.h. Compiled with MTR_LINEAR_FORMAT (MTR_Q4_1),
+ * MTR_LINEAR_SCALING (MTR_SCALING_NONE) and MTR_LINEAR_FUNCTION (linear_q4_1) defined.
  *
  * Few rows: MTR_FUSED_ACC accumulators are spread over weight rows and activation rows, as many of
  * the latter as there are up to MTR_FUSED_X, so that a decoded vector is used for all of them and
@@ -12,8 +12,11 @@
 
 #include "kernels/host/dequant.h"
 #include "kernels/host/rows.h"
+#include "kernels/host/scaled.h"
 
 #define F         MTR_LINEAR_FORMAT
+#define S         MTR_LINEAR_SCALING
+#define SCALED    (S != MTR_SCALING_NONE)
 #define TILE_N    MTR_TILE_N
 #define TILE_ROWS MTR_TILE_ROWS
 #define MAX_W     4                /* weight rows at once */
@@ -38,6 +41,36 @@ struct group {
     size_t scale_stride;
     size_t ahead; /* bytes to what is prefetched */
 };
+
+/* ---- one format or another ---- */
+
+/* Rows need not end with a whole run of 32. */
+MTR_INLINE int has_tail(void)
+{
+    return is_plain(F) || SCALED;
+}
+
+MTR_INLINE void run_of(const uint8_t *row, size_t first, size_t j, const float *scales, vf out[2])
+{
+    if (SCALED)
+        scaled32(F, S, row, first + j, scales, out);
+    else
+        decode32(F, row, first, j, scales, out);
+}
+
+MTR_INLINE vf tail_of(const uint8_t *row, size_t first, size_t n, const float *scales)
+{
+    return SCALED ? scaled_tail(F, S, row, first, n, scales) : decode_tail(F, row, first, n);
+}
+
+/* A whole row into out [k rounded up to 16], padded with 0. */
+MTR_INLINE void row_of(const uint8_t *row, size_t k, const float *scales, float *out)
+{
+    if (SCALED)
+        scaled_row(F, S, row, k, scales, out);
+    else
+        decode_row(F, row, k, scales, out);
+}
 
 /* ---- few rows ---- */
 
@@ -64,8 +97,8 @@ MTR_INLINE void fused(const struct group *g, const float *const *x, size_t k, in
         prefetch(g, first + j, wn);
         MTR_UNROLL(4)
         for (int w = 0; w < wn; w++)
-            decode32(F, g->w + (size_t)w * g->w_stride, first, j,
-                     g->scales + (size_t)w * g->scale_stride, v[w]);
+            run_of(g->w + (size_t)w * g->w_stride, first, j,
+                   g->scales + (size_t)w * g->scale_stride, v[w]);
         MTR_UNROLL(8)
         for (int r = 0; r < xn; r++)
             MTR_UNROLL(2)
@@ -76,15 +109,15 @@ MTR_INLINE void fused(const struct group *g, const float *const *x, size_t k, in
                 acc[r * wn + w] = vf_fma(v[w][half], xv, acc[r * wn + w]);
         }
     }
-    if (is_plain(F))
-        for (size_t i = 32 * runs; i < k; i += 16) {
-            size_t n = k - i < 16 ? k - i : 16;
-            for (int w = 0; w < wn; w++) {
-                vf v = decode_tail(F, g->w + (size_t)w * g->w_stride, i, n);
-                for (int r = 0; r < xn; r++)
-                    acc[r * wn + w] = vf_fma(v, vf_load_n(x[r] + i, n), acc[r * wn + w]);
-            }
+    for (size_t i = 32 * runs; has_tail() && i < k; i += 16) {
+        size_t n = k - i < 16 ? k - i : 16;
+        for (int w = 0; w < wn; w++) {
+            vf v = tail_of(g->w + (size_t)w * g->w_stride, i, n,
+                           g->scales + (size_t)w * g->scale_stride);
+            for (int r = 0; r < xn; r++)
+                acc[r * wn + w] = vf_fma(v, vf_load_n(x[r] + i, n), acc[r * wn + w]);
         }
+    }
     MTR_UNROLL(16)
     for (int i = 0; i < wn * xn; i++)
         out[i] = acc[i];
@@ -162,13 +195,32 @@ static void many_rows(const struct group *g, uint32_t n, const float *x, size_t 
     for (uint32_t i = 0; i < n; i += step) {
         uint32_t wn = n - i < step ? n - i : step;
         for (uint32_t j = 0; j < wn; j++)
-            decode_row(F, g->w + (i + j) * g->w_stride, k, g->scales + (i + j) * g->scale_stride,
-                       s->panel + j * ws);
+            row_of(g->w + (i + j) * g->w_stride, k, g->scales + (i + j) * g->scale_stride,
+                   s->panel + j * ws);
         MTR_HOST_FN(linear_multiply)(s->panel, ws, wn, x, xs, rows, k, sums + i);
     }
 }
 
 /* ---- a tile ---- */
+
+/* Floats of the scratch that the scales of a row take. */
+MTR_INLINE size_t scratch_floats(size_t k)
+{
+    return !SCALED ? scale_stride(F, k) : S == MTR_SCALING_GROUP16 ? scaled_stride(S, k) : 0;
+}
+
+/* The scales of weight rows [row, row + n) of a part that has them in tensors of their own. */
+static const float *find_scales(const struct mtr_linear_part *p, size_t row, uint32_t n, size_t k,
+                                struct scratch *s)
+{
+    if (S != MTR_SCALING_GROUP16)
+        return scales_of(S, p, row, k);
+    const uint8_t *scale = (const uint8_t *)p->scale + row * (k / SCALE_GROUP);
+    for (uint32_t i = 0; i < n; i++, scale += k / SCALE_GROUP)
+        widen_groups(scale, *(const float *)p->global_scale, k,
+                     s->scales + i * scaled_stride(S, k));
+    return s->scales;
+}
 
 /* The scales of weight rows [0, n) into the scratch. */
 static void prepare_scales(const uint8_t *w, uint32_t n, size_t k, struct scratch *s)
@@ -186,15 +238,20 @@ static void prepare_scales(const uint8_t *w, uint32_t n, size_t k, struct scratc
 }
 
 /* sums of a tile, its weight rows in groups whose scales fit the first-level cache. */
-static void multiply_tile(const struct mtr_linear_tile *t, const uint8_t *w, const float *x,
-                          float *sums, struct scratch *s)
+static void multiply_tile(const struct mtr_linear_tile *t, const struct mtr_linear_part *p,
+                          const float *x, float *sums, struct scratch *s)
 {
-    size_t k = t->args->k, xs = t->args->x_stride, fit = SCALE_FLOATS / (scale_stride(F, k) + 1);
+    size_t k = t->args->k, xs = t->args->x_stride, fit = SCALE_FLOATS / (scratch_floats(k) + 1);
+    size_t bytes = row_bytes(F, k), floats = SCALED ? scaled_stride(S, k) : scale_stride(F, k);
     uint32_t step = fit >= TILE_N ? TILE_N : fit < MAX_W ? MAX_W : (uint32_t)fit / MAX_W * MAX_W;
-    struct group g = {w, row_bytes(F, k), s->scales, scale_stride(F, k), step * row_bytes(F, k)};
+    const uint8_t *w = (const uint8_t *)p->weight + t->n0 * bytes;
+    struct group g = {w, bytes, s->scales, floats, step * bytes};
     for (uint32_t i = 0; i < t->n; i += step, g.w += step * g.w_stride) {
         uint32_t n = t->n - i < step ? t->n - i : step;
-        prepare_scales(g.w, n, k, s);
+        if (SCALED)
+            g.scales = find_scales(p, t->n0 + i, n, k, s);
+        else
+            prepare_scales(g.w, n, k, s);
         if (t->rows <= MTR_FUSED_X)
             few_rows(&g, n, x, xs, t->rows, k, sums + i);
         else
@@ -207,10 +264,8 @@ static void run_tile(const struct mtr_linear_tile *t, struct scratch *s)
     const struct mtr_linear_args *args = t->args;
     const float *x = (const float *)args->x + (size_t)t->r0 * args->x_stride;
     uint32_t halves = args->epilogue == MTR_EPILOGUE_GLU ? 2 : 1;
-    for (uint32_t h = 0; h < halves; h++) {
-        const uint8_t *w = args->part[t->part + h].weight;
-        multiply_tile(t, w + t->n0 * row_bytes(F, args->k), x, s->sums[h], s);
-    }
+    for (uint32_t h = 0; h < halves; h++)
+        multiply_tile(t, &args->part[t->part + h], x, s->sums[h], s);
     MTR_HOST_FN(linear_epilogue)(t, s->sums[0], s->sums[1]);
 }
 

@@ -19,6 +19,7 @@
  *   vf_load_n(p, n) vf_store_n(p, v, n)     the first n (0..16); missing lanes load as 0
  *   vf_load_bf16(p) vf_store_bf16(p, v)     16 bf16; storing rounds to nearest even (NaN stays NaN)
  *   vf_load_f16(p)                          16 f16, exact
+ *   vf_load_e4m3(p)                         16 e4m3, each 1/256 of its value, exact; NaN stays NaN
  *   vf_add vf_sub vf_mul vf_div             IEEE 754, correctly rounded
  *   vf_fma(a, b, c)                         a * b + c, rounded once
  *   vf_max(a, b)                            a > b ? a : b (so b where either is NaN)
@@ -33,6 +34,7 @@
  *   vr vr_zero vr_load vr_fma               one register; MTR_REGISTERS of them are a vf
  *   VR_KEEP(v)                              v in a register: not loaded anew for each use
  *   VF_JOIN(acc, i)                         the vf of registers acc[0][i], acc[1][i], ..
+ *   vf_fp4, vf_fp4_table(d), vf_load_fp4(p, t)  16 e2m1 of 8 bytes times d, rounded; even first
  *   vf_nibbles, vf_low, vf_high             see dequant.h: d * q + m for q the low or high nibble
  */
 #ifndef MTR_HOST_VEC_H

@@ -96,6 +96,19 @@ static inline float f16_to_f32(uint16_t h)
     return _cvtsh_ss(h);
 }
 
+/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value: the sign goes up, and NaN
+ * gets f16's largest exponent. */
+static inline vf vf_load_e4m3(const uint8_t *p)
+{
+    __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
+    h = _mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80));
+    const __m256i most = _mm256_set1_epi16(0x3f80);
+    __m256i nan = _mm256_cmpeq_epi16(_mm256_and_si256(h, most), most);
+    h = _mm256_or_si256(h, _mm256_and_si256(nan, _mm256_set1_epi16(0x7e00)));
+    return (vf){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
+                _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
+}
+
 static inline vf vf_add(vf x, vf y)
 {
     return (vf){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
@@ -232,6 +245,33 @@ static inline vr vr_load(const float *p)
 static inline vr vr_fma(vr a, vr b, vr c)
 {
     return _mm256_fmadd_ps(a, b, c);
+}
+
+/* The eight magnitudes of e2m1 times d; each lane shifts its nibble down and its sign up. */
+struct vf_fp4 {
+    __m256 table;
+};
+
+static inline struct vf_fp4 vf_fp4_table(float d)
+{
+    const __m256 values = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
+    return (struct vf_fp4){_mm256_mul_ps(values, _mm256_set1_ps(d))};
+}
+
+static inline __m256 vf_eight_fp4(const uint8_t *p, __m256 table)
+{
+    int32_t nibbles;
+    memcpy(&nibbles, p, sizeof nibbles);
+    __m256i q = _mm256_srlv_epi32(_mm256_set1_epi32(nibbles),
+                                  _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    __m256 sign =
+        _mm256_and_ps(_mm256_castsi256_ps(_mm256_slli_epi32(q, 28)), _mm256_set1_ps(-0.0f));
+    return _mm256_xor_ps(_mm256_permutevar8x32_ps(table, q), sign);
+}
+
+static inline vf vf_load_fp4(const uint8_t *p, struct vf_fp4 t)
+{
+    return (vf){vf_eight_fp4(p, t.table), vf_eight_fp4(p + 4, t.table)};
 }
 
 struct vf_nibbles {

@@ -75,6 +75,17 @@ static inline float f16_to_f32(uint16_t h)
     return _cvtsh_ss(h);
 }
 
+/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value: the sign goes up, and NaN
+ * gets f16's largest exponent. */
+static inline vf vf_load_e4m3(const uint8_t *p)
+{
+    __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
+    h = _mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80));
+    const __m256i most = _mm256_set1_epi16(0x3f80);
+    __mmask16 nan = _mm256_cmpeq_epi16_mask(_mm256_and_si256(h, most), most);
+    return _mm512_cvtph_ps(_mm256_mask_blend_epi16(nan, h, _mm256_set1_epi16(0x7e00)));
+}
+
 /* Two f16 each from eight blocks of 20 bytes: 0, 20, 40, 60 are the words 0, 5, 10, 15 of 64 bytes.
  */
 #define MTR_VEC_PAIRS20
@@ -238,6 +249,28 @@ static inline vf vf_low(struct vf_nibbles t, vi bytes)
 static inline vf vf_high(struct vf_nibbles t, vi bytes)
 {
     return _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), t.table);
+}
+
+/* The sixteen values of e2m1 times d; each lane shifts its nibble down. */
+struct vf_fp4 {
+    vf table;
+};
+
+static inline struct vf_fp4 vf_fp4_table(float d)
+{
+    const __m512 values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
+                                         -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
+    return (struct vf_fp4){_mm512_mul_ps(values, _mm512_set1_ps(d))};
+}
+
+static inline vf vf_load_fp4(const uint8_t *p, struct vf_fp4 t)
+{
+    const __m512i shifts =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    int32_t half[2];
+    memcpy(half, p, sizeof half);
+    __m512i both = _mm512_mask_set1_epi32(_mm512_set1_epi32(half[0]), 0xff00, half[1]);
+    return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), t.table);
 }
 
 static inline float vf_sum128(__m128 b)

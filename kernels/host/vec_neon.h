@@ -93,6 +93,28 @@ static inline float f16_to_f32(uint16_t h)
     return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h))), 0);
 }
 
+/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value: the sign goes up, and NaN
+ * gets f16's largest exponent. */
+static inline uint16x8_t vf_e4m3_as_f16(int8x8_t bytes)
+{
+    const uint16x8_t most = vdupq_n_u16(0x3f80);
+    uint16x8_t h = vreinterpretq_u16_s16(vshll_n_s8(bytes, 7));
+    h = vandq_u16(h, vdupq_n_u16(0xbf80));
+    uint16x8_t nan = vceqq_u16(vandq_u16(h, most), most);
+    return vorrq_u16(h, vandq_u16(nan, vdupq_n_u16(0x7e00)));
+}
+
+static inline vf vf_load_e4m3(const uint8_t *p)
+{
+    int8x16_t bytes = vreinterpretq_s8_u8(vld1q_u8(p));
+    uint16x8_t low = vf_e4m3_as_f16(vget_low_s8(bytes));
+    uint16x8_t high = vf_e4m3_as_f16(vget_high_s8(bytes));
+    return (vf){{vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(low))),
+                 vcvt_f32_f16(vreinterpret_f16_u16(vget_high_u16(low))),
+                 vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(high))),
+                 vcvt_f32_f16(vreinterpret_f16_u16(vget_high_u16(high)))}};
+}
+
 static inline vf vf_add(vf a, vf b)
 {
     VF_EACH(vaddq_f32(a.val[i], b.val[i]));
@@ -228,6 +250,32 @@ static inline vr vr_load(const float *p)
 static inline vr vr_fma(vr a, vr b, vr c)
 {
     return vfmaq_f32(c, a, b);
+}
+
+struct vf_fp4 {
+    float32x4_t d;
+};
+
+static inline struct vf_fp4 vf_fp4_table(float d)
+{
+    return (struct vf_fp4){vdupq_n_f32(d)};
+}
+
+/* Values of e2m1 have two bytes of f32 that are not 0, each looked up by the nibble. */
+static inline vf vf_load_fp4(const uint8_t *p, struct vf_fp4 t)
+{
+    const uint8x16_t top = {0x00, 0x3f, 0x3f, 0x3f, 0x40, 0x40, 0x40, 0x40,
+                            0x80, 0xbf, 0xbf, 0xbf, 0xc0, 0xc0, 0xc0, 0xc0};
+    const uint8x16_t next = {0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0,
+                             0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0};
+    uint8x8_t bytes = vld1_u8(p), low = vand_u8(bytes, vdup_n_u8(15)), high = vshr_n_u8(bytes, 4);
+    uint8x16_t q = vcombine_u8(vzip1_u8(low, high), vzip2_u8(low, high));
+    uint8x16_t a = vqtbl1q_u8(next, q), b = vqtbl1q_u8(top, q);
+    uint16x8_t first = vreinterpretq_u16_u8(vzip1q_u8(a, b));
+    uint16x8_t last = vreinterpretq_u16_u8(vzip2q_u8(a, b));
+    const uint16x4_t quarters[4] = {vget_low_u16(first), vget_high_u16(first), vget_low_u16(last),
+                                    vget_high_u16(last)};
+    VF_EACH(vmulq_f32(vreinterpretq_f32_u32(vshll_n_u16(quarters[i], 16)), t.d));
 }
 
 struct vf_nibbles {

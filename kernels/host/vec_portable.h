@@ -89,6 +89,11 @@ static inline vf vf_load_f16(const uint16_t *p)
     VF_EACH(f16_to_f32(p[i]));
 }
 
+static inline vf vf_load_e4m3(const uint8_t *p)
+{
+    VF_EACH(mtr_e4m3_to_f32(p[i]) * 0x1p-8f);
+}
+
 static inline vf vf_add(vf a, vf b)
 {
     VF_EACH(a.l[i] + b.l[i]);
@@ -212,6 +217,20 @@ static inline vr vr_load(const float *p)
 static inline vr vr_fma(vr a, vr b, vr c)
 {
     return vf_fma(a, b, c);
+}
+
+struct vf_fp4 {
+    float d;
+};
+
+static inline struct vf_fp4 vf_fp4_table(float d)
+{
+    return (struct vf_fp4){d};
+}
+
+static inline vf vf_load_fp4(const uint8_t *p, struct vf_fp4 t)
+{
+    VF_EACH(mtr_e2m1_to_f32(i & 1 ? p[i / 2] >> 4 : p[i / 2] & 15) * t.d);
 }
 
 struct vf_nibbles {

@@ -47,6 +47,7 @@ class Headers:
         self.caches = self.enum(plan, "mtr_cache_kind", "MTR_CACHE_")
         self.states = self.enum(plan, "mtr_state_kind", "MTR_STATE_")
         self.ops = self.enum(ir, "mtr_op", "MTR_OP_")
+        self.scalings = self.enum(ir, "mtr_scaling", "MTR_SCALING_")
         formats = (root / "common/numeric/format.h").read_text()
         self.formats = self.enum(formats, "mtr_format", "MTR_")
         args = "".join(p.read_text() for p in sorted((root / "kernels/args").glob("*.h")))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Hardware classes, kernel families, fusion rules and devices, as C."""
 
+import itertools
 import re
 
 from tables.base import fail, nothing_left, quote, row, take
@@ -59,6 +60,13 @@ class Hardware:
             fail(where, f"{name} is no format")
         return "MTR_" + name.upper()
 
+    def scaling(self, name, where):
+        if name is None:
+            return "MTR_SCALING_NONE"
+        if name.upper() not in self.out.headers.scalings:
+            fail(where, f"{name} is no scaling")
+        return "MTR_SCALING_" + name.upper()
+
     def number(self, value, where):
         """A number, or the name of a constant of kernels/args without its MTR_."""
         defines = self.out.headers.defines
@@ -88,6 +96,7 @@ class Hardware:
             where = f"{self.where}: family {family['name']}"
             base = take(point, "function", where)
             weights = take(point, "weights", where, [None])
+            scalings = take(point, "scalings", where, [None])
             caches = take(point, "caches", where, [None])
             numerics = take(point, "numerics", where)
             rows = take(point, "min_rows", where, 0), take(point, "max_rows", where, 0)
@@ -97,15 +106,15 @@ class Hardware:
             default = take(point, "default", where, True)
             repack = take(point, "repack", where, None), take(point, "repack_rows", where, 0)
             nothing_left(point, where)
-            for weight in weights:
-                for cache in caches:
-                    function = "_".join(p for p in (base, weight, cache) if p)
-                    formats = self.format(weight, where), self.format(cache, where)
-                    compiled = [row(quote(function + suffix), *numbers)
-                                for suffix, *numbers in shapes]
-                    items.append(row(quote(function), *formats, *rows, quote(numerics), default,
-                                     len(shapes), row(*compiled), *bounds, quote(repack[0]),
-                                     repack[1]))
+            for weight, scaling, cache in itertools.product(weights, scalings, caches):
+                function = "_".join(p for p in (base, weight, scaling, cache) if p)
+                policies = (self.format(weight, where), self.scaling(scaling, where),
+                            self.format(cache, where))
+                compiled = [row(quote(function + suffix), *numbers)
+                            for suffix, *numbers in shapes]
+                items.append(row(quote(function), *policies, *rows, quote(numerics), default,
+                                 len(shapes), row(*compiled), *bounds, quote(repack[0]),
+                                 repack[1]))
         return items
 
     def family(self, family):

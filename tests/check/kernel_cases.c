@@ -337,7 +337,8 @@ bool kernel_case_fits(const struct kernel_case *c, const struct mtr_family *fami
 {
     uint32_t block = p->weight < MTR_FORMAT_COUNT ? mtr_format_info(p->weight)->block_elements : 1;
     bool attention = strcmp(family->name, "attention") == 0;
-    if (!mtr_point_is(p, c->function) || c->cols % block)
+    if (!mtr_point_is(p, c->function) || c->cols % block ||
+        (p->scaling == MTR_SCALING_GROUP16 && c->cols % 16))
         return false;
     /* Rows of a matrix begin on 16 bytes where a copy engine reads them. */
     if (strcmp(family->name, "linear") == 0 && p->max_k && c->cols > p->max_k)

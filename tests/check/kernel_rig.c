@@ -136,12 +136,25 @@ static void random_plain(struct rig *r, enum mtr_format f, uint8_t *out, size_t 
     }
 }
 
+/* Numbers of e4m3 below a limit, or all pairs of e2m1. */
+static void random_codes(struct rig *r, enum mtr_format f, uint8_t most, uint8_t *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        uint8_t code = (uint8_t)next(r);
+        out[i] = f == MTR_E2M1 ? code : (code & 0x80) | (uint8_t)((code & 0x7f) % (most + 1u));
+    }
+}
+
 static void random_weights(struct rig *r, enum mtr_format f, uint8_t *out, size_t bytes)
 {
     const struct scales *s = find_scales(f);
     uint32_t block = mtr_format_info(f)->block_bytes;
     if (f == MTR_F32 || f == MTR_F16 || f == MTR_BF16) {
         random_plain(r, f, out, bytes / block);
+        return;
+    }
+    if (f == MTR_E4M3 || f == MTR_E2M1) {
+        random_codes(r, f, 0x7e, out, bytes);
         return;
     }
     if (!s) {
@@ -339,8 +352,9 @@ static void *repacked(struct rig *r, enum rig_side_name side, void *src, uint32_
     return dst;
 }
 
-static uint16_t add_weight(struct rig *r, enum mtr_format f, uint32_t rows, uint32_t cols,
-                           const uint8_t *bytes, size_t have, uint64_t row_bytes)
+static uint16_t add_weight(struct rig *r, enum mtr_weight_role role, enum mtr_format f,
+                           uint32_t rows, uint32_t cols, const uint8_t *bytes, size_t have,
+                           uint64_t row_bytes)
 {
     uint32_t index = r->sides[RIG_SUBJECT].plan.weight_count;
     for (int i = first_side(r); i < RIG_SIDES; i++) {
@@ -352,15 +366,64 @@ static uint16_t add_weight(struct rig *r, enum mtr_format f, uint32_t rows, uint
                                                      .kernel_format = f,
                                                      .scale = MTR_NONE,
                                                      .global_scale = MTR_NONE,
-                                                     .tensor_rows = rows};
+                                                     .tensor_rows = rows,
+                                                     .role = role};
         s->plan.weight_count = index + 1;
         s->weight_at[index] = rig_memory(r, (enum rig_side_name)i, NULL, rows * row_bytes);
         fill_bulk(r, (enum rig_side_name)i, s->weight_at[index], rows * row_bytes, bytes, have);
-        if (rows > 1)
+        if (rows > 1 && role == MTR_WEIGHT_VALUES)
             s->weight_at[index] =
                 repacked(r, (enum rig_side_name)i, s->weight_at[index], rows, cols, row_bytes);
     }
     return (uint16_t)index;
+}
+
+/* A size that sums over a thousand weights stay small with. */
+static uint16_t add_numbers(struct rig *r, enum mtr_weight_role role, uint32_t rows, uint32_t cols)
+{
+    size_t count = (size_t)rows * cols;
+    float *v = host_memory(r, count, sizeof *v);
+    uint16_t index = MTR_NONE;
+    for (size_t i = 0; v && i < count; i++)
+        v[i] = (rig_random(r) + 1.5f) * (role == MTR_WEIGHT_GLOBAL ? 0x1p-8f : 0x1p-12f);
+    if (v)
+        index = add_weight(r, role, MTR_F32, rows, cols, (uint8_t *)v, count * sizeof *v,
+                           cols * sizeof *v);
+    free(v);
+    return index;
+}
+
+static uint16_t add_groups(struct rig *r, uint32_t rows, uint32_t cols)
+{
+    size_t count = (size_t)rows * cols;
+    uint8_t *codes = host_memory(r, count, 1);
+    uint16_t index = MTR_NONE;
+    if (codes) {
+        random_codes(r, MTR_E4M3, 0x4f, codes, count);
+        index = add_weight(r, MTR_WEIGHT_SCALES, MTR_E4M3, rows, cols, codes, count, cols);
+    }
+    free(codes);
+    return index;
+}
+
+static void add_scales(struct rig *r, uint16_t matrix, enum mtr_scaling scaling, uint32_t rows,
+                       uint32_t cols)
+{
+    uint16_t scale = MTR_NONE, global = MTR_NONE;
+    if (scaling == MTR_SCALING_TENSOR)
+        scale = add_numbers(r, MTR_WEIGHT_SCALES, 1, 1);
+    else if (scaling == MTR_SCALING_CHANNEL)
+        scale = add_numbers(r, MTR_WEIGHT_SCALES, rows, 1);
+    else if (scaling == MTR_SCALING_BLOCK)
+        scale = add_numbers(r, MTR_WEIGHT_SCALES, (rows + 127) / 128, (cols + 127) / 128);
+    else
+        scale = add_groups(r, rows, cols / 16);
+    if (scaling == MTR_SCALING_GROUP16)
+        global = add_numbers(r, MTR_WEIGHT_GLOBAL, 1, 1);
+    for (int i = 0; i < RIG_SIDES; i++) {
+        r->sides[i].weights[matrix].scale = scale;
+        r->sides[i].weights[matrix].global_scale = global;
+    }
 }
 
 uint16_t rig_matrix(struct rig *r, enum mtr_format f, uint32_t rows, uint32_t cols)
@@ -375,8 +438,11 @@ uint16_t rig_matrix(struct rig *r, enum mtr_format f, uint32_t rows, uint32_t co
     uint16_t index = MTR_NONE;
     if (bytes) {
         random_weights(r, f, bytes, have);
-        index = add_weight(r, f, rows, cols, bytes, have, row_bytes);
+        index = add_weight(r, MTR_WEIGHT_VALUES, f, rows, cols, bytes, have, row_bytes);
     }
+    enum mtr_scaling scaling = r->sides[RIG_SUBJECT].launch.point->scaling;
+    if (bytes && scaling != MTR_SCALING_NONE)
+        add_scales(r, index, scaling, rows, cols);
     free(bytes);
     return index;
 }
@@ -388,8 +454,8 @@ uint16_t rig_vector(struct rig *r, uint32_t count, float low, float high)
     for (uint32_t i = 0; v && i < count; i++)
         v[i] = low + (high - low) * (rig_random(r) + 1) / 2;
     if (v)
-        index =
-            add_weight(r, MTR_F32, 1, count, (uint8_t *)v, count * sizeof *v, count * sizeof *v);
+        index = add_weight(r, MTR_WEIGHT_VALUES, MTR_F32, 1, count, (uint8_t *)v, count * sizeof *v,
+                           count * sizeof *v);
     free(v);
     return index;
 }

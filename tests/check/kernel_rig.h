@@ -21,7 +21,7 @@
 #include "worker/ops/ops.h"
 
 #define RIG_BUFFERS   8
-#define RIG_WEIGHTS   8
+#define RIG_WEIGHTS   16 /* a matrix, its bias, its scales of both levels, of four parts */
 #define RIG_SEQUENCES 8
 #define RIG_SPARE     9 /* rows of each buffer that no step has */
 
@@ -122,6 +122,7 @@ void rig_end(struct rig *r);
 uint16_t rig_input(struct rig *r, enum mtr_rows rows, uint32_t cols, float size, bool plain);
 uint16_t rig_output(struct rig *r, enum mtr_rows rows, uint32_t cols, bool plain);
 uint16_t rig_in_place(struct rig *r, enum mtr_rows rows, uint32_t cols, float size); /* both */
+/* With scales in tensors of their own where the subject's point has such. */
 uint16_t rig_matrix(struct rig *r, enum mtr_format format, uint32_t rows, uint32_t cols);
 uint16_t rig_vector(struct rig *r, uint32_t count, float low, float high);
 void rig_cache(struct rig *r, uint32_t kv_heads, uint32_t head_dim, uint32_t window, bool output);

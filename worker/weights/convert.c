@@ -43,3 +43,13 @@ void mtr_convert(enum mtr_format from, const void *src, enum mtr_format to, void
             narrow(x, n, to, d);
     }
 }
+
+void mtr_invert(void *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float f;
+        memcpy(&f, (uint8_t *)x + i * sizeof f, sizeof f);
+        f = 1.0f / f;
+        memcpy((uint8_t *)x + i * sizeof f, &f, sizeof f);
+    }
+}

@@ -18,4 +18,7 @@ bool mtr_convertible(enum mtr_format from, enum mtr_format to);
 void mtr_convert(enum mtr_format from, const void *src, enum mtr_format to, void *dst,
                  uint64_t elements);
 
+/* x [n] f32 of any alignment: divisors into what multiplies instead, 1 / x rounded. */
+void mtr_invert(void *x, uint64_t n);
+
 #endif

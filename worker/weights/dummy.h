@@ -12,6 +12,12 @@
 #include "common/numeric/format.h"
 #include "kernels/args/dummy.h"
 
+enum mtr_dummy_kind {
+    MTR_DUMMY_MATRIX, /* near 0 */
+    MTR_DUMMY_VECTOR, /* near 1 */
+    MTR_DUMMY_SCALES, /* in tensors of their own: such that matrices of e4m3 and e2m1 are near 0 */
+};
+
 struct mtr_dummy_launch {
     const char *function; /* of module "dummy" */
     uint32_t grid;        /* blocks */
@@ -19,9 +25,9 @@ struct mtr_dummy_launch {
 };
 
 /* The launch that fills elements [first, first + elements) of weight number `index` at dst; both
- * are whole numbers of blocks. Vectors are near 1, matrices near 0. False when the format has no
- * values of its own. */
-bool mtr_dummy_launch(enum mtr_format format, bool vector, uint64_t seed, uint32_t index,
-                      uint64_t first, uint64_t elements, void *dst, struct mtr_dummy_launch *out);
+ * are whole numbers of blocks. False when the format holds no weights. */
+bool mtr_dummy_launch(enum mtr_format format, enum mtr_dummy_kind kind, uint64_t seed,
+                      uint32_t index, uint64_t first, uint64_t elements, void *dst,
+                      struct mtr_dummy_launch *out);
 
 #endif

@@ -93,7 +93,10 @@ static bool make_dummy(const struct loading *l, uint32_t index, uint64_t row, ui
     const uint32_t block[3] = {MTR_DUMMY_THREADS, 1, 1};
     struct mtr_backend *b = l->o->backend;
     struct mtr_dummy_launch d;
-    if (!mtr_dummy_launch(w->kernel_format, w->rows == 1, l->o->dummy_seed, index, row * w->cols,
+    enum mtr_dummy_kind kind = w->role != MTR_WEIGHT_VALUES ? MTR_DUMMY_SCALES
+                               : w->rows == 1               ? MTR_DUMMY_VECTOR
+                                                            : MTR_DUMMY_MATRIX;
+    if (!mtr_dummy_launch(w->kernel_format, kind, l->o->dummy_seed, index, row * w->cols,
                           count * w->cols, dst, &d))
         return mtr_fail(err, MTR_UNSUPPORTED, "no random values in format %s",
                         mtr_format_info(w->kernel_format)->name);
@@ -109,6 +112,8 @@ static void convert_rows(const struct loading *l, uint32_t index, uint64_t row, 
     const struct mtr_place *p = &l->placement.places[index];
     const uint8_t *src = (const uint8_t *)p->src + row * (p->src_bytes / w->rows);
     mtr_convert(w->format, src, w->kernel_format, dst, count * w->cols);
+    if (w->inverted)
+        mtr_invert(dst, count * w->cols);
 }
 
 /* The readers' next piece goes up; the oldest buffer goes back when its upload is over. */
@@ -227,7 +232,8 @@ static uint32_t list_pieces(const struct loading *l, struct mtr_read_piece *piec
                     .from = w->format,
                     .to = w->kernel_format,
                     .elements = count * w->cols,
-                    .out_bytes = count * row_bytes};
+                    .out_bytes = count * row_bytes,
+                    .inverted = w->inverted};
         }
     }
     return n;

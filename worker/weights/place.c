@@ -132,8 +132,8 @@ static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *
         rows = (rows + p->repack_rows - 1) / p->repack_rows * p->repack_rows;
     p->bytes = rows * row_bytes;
     p->shared = find_shared(plan, out->places, i);
-    p->readable =
-        in_place && p->src && w->format == w->kernel_format && aligned_for(w->format, p->src);
+    p->readable = in_place && p->src && w->format == w->kernel_format && !w->inverted &&
+                  aligned_for(w->format, p->src);
     if (p->shared != MTR_NONE)
         p->kind = MTR_PLACE_SHARED;
     else

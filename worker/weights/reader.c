@@ -134,12 +134,17 @@ static bool read_piece(struct mtr_reader *r, uint32_t k, struct raw *raw, struct
 {
     const struct mtr_read_piece *p = &r->o.pieces[k];
     void *buffer = r->o.buffers[k % r->o.buffer_count];
-    if (p->from == p->to)
-        return read_raw(r, p, buffer, err) != NULL;
-    const uint8_t *src = grow(raw, raw_room(p), err) ? read_raw(r, p, raw->p, err) : NULL;
-    if (src)
-        mtr_convert(p->from, src, p->to, buffer, p->elements);
-    return src != NULL;
+    bool same = p->from == p->to;
+    if (!same && !grow(raw, raw_room(p), err))
+        return false;
+    uint8_t *data = read_raw(r, p, same ? buffer : raw->p, err);
+    if (data && !same) {
+        mtr_convert(p->from, data, p->to, buffer, p->elements);
+        data = buffer;
+    }
+    if (data && p->inverted)
+        mtr_invert(data, p->elements);
+    return data != NULL;
 }
 
 /* ---- threads ---- */

@@ -31,6 +31,7 @@ struct mtr_read_piece {
     enum mtr_format from, to;
     uint64_t elements;
     uint64_t out_bytes; /* as `to` */
+    bool inverted;      /* `to` is f32, and 1 / x is wanted */
 };
 
 struct mtr_reader_options {

@@ -110,9 +110,6 @@ START_TEST(scales_stand_beside_their_matrix)
     ck_assert_str_eq(w->name, "model.layers.0.self_attn.q_proj.weight");
     ck_assert_str_eq(w->scale_name, "model.layers.0.self_attn.q_proj.weight_scale_inv");
     ck_assert(w->format == MTR_E4M3 && w->scaling == MTR_SCALING_BLOCK && w->scale_rows == 1);
-    refused(
-        &m, MTR_UNSUPPORTED,
-        "class host has no kernel point of linear for e4m3 weights with scales by block128x128");
     m.absent = "model.layers.1.mlp.up_proj.weight_scale_inv";
     ck_assert(!instance_of(&in) && m.err.code == MTR_NOT_FOUND);
     ck_assert_msg(strstr(m.err.message, "mlp.up_proj.weight_scale_inv is missing: the scales"),

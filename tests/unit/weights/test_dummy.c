@@ -15,12 +15,12 @@ static const enum mtr_format formats[] = {MTR_F32,  MTR_BF16, MTR_F16,  MTR_Q4_0
                                           MTR_Q4_K, MTR_Q5_K, MTR_Q6_K};
 
 /* Runs the launch on the host class, or says that there is none. */
-static bool fill(enum mtr_format format, bool vector, uint64_t seed, uint32_t index, uint64_t first,
-                 uint64_t elements, void *dst)
+static bool fill(enum mtr_format format, enum mtr_dummy_kind kind, uint64_t seed, uint32_t index,
+                 uint64_t first, uint64_t elements, void *dst)
 {
     struct mtr_dummy_launch l;
     size_t count, i = 0;
-    if (!mtr_dummy_launch(format, vector, seed, index, first, elements, dst, &l))
+    if (!mtr_dummy_launch(format, kind, seed, index, first, elements, dst, &l))
         return false;
     const struct mtr_host_entry *entries = mtr_host_kernels(&count);
     while (strcmp(entries[i].function, l.function) != 0)
@@ -36,21 +36,21 @@ START_TEST(bytes_never_change)
 {
     static const struct {
         enum mtr_format format;
-        bool vector;
+        enum mtr_dummy_kind kind;
         uint32_t hash;
     } wants[] = {
-        {MTR_F32, false, 0xfff0fe45u},  {MTR_BF16, false, 0x532136dcu},
-        {MTR_F16, false, 0xb0023ef6u},  {MTR_Q4_0, false, 0xd59a574fu},
-        {MTR_Q4_1, false, 0x4a37a479u}, {MTR_Q5_0, false, 0x6db27407u},
-        {MTR_Q5_1, false, 0x48e94c50u}, {MTR_Q8_0, false, 0x75adf314u},
-        {MTR_Q4_K, false, 0xd8985715u}, {MTR_Q5_K, false, 0x51c840f1u},
-        {MTR_Q6_K, false, 0xb0ecddf5u}, {MTR_F32, true, 0x6f1af0c0u},
-        {MTR_BF16, true, 0xbeef7643u},  {MTR_F16, true, 0xec330b69u},
+        {MTR_F32, MTR_DUMMY_MATRIX, 0xfff0fe45u},  {MTR_BF16, MTR_DUMMY_MATRIX, 0x532136dcu},
+        {MTR_F16, MTR_DUMMY_MATRIX, 0xb0023ef6u},  {MTR_Q4_0, MTR_DUMMY_MATRIX, 0xd59a574fu},
+        {MTR_Q4_1, MTR_DUMMY_MATRIX, 0x4a37a479u}, {MTR_Q5_0, MTR_DUMMY_MATRIX, 0x6db27407u},
+        {MTR_Q5_1, MTR_DUMMY_MATRIX, 0x48e94c50u}, {MTR_Q8_0, MTR_DUMMY_MATRIX, 0x75adf314u},
+        {MTR_Q4_K, MTR_DUMMY_MATRIX, 0xd8985715u}, {MTR_Q5_K, MTR_DUMMY_MATRIX, 0x51c840f1u},
+        {MTR_Q6_K, MTR_DUMMY_MATRIX, 0xb0ecddf5u}, {MTR_F32, MTR_DUMMY_VECTOR, 0x6f1af0c0u},
+        {MTR_BF16, MTR_DUMMY_VECTOR, 0xbeef7643u}, {MTR_F16, MTR_DUMMY_VECTOR, 0xec330b69u},
     };
     static uint8_t b[4 * N];
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
         const struct mtr_format_info *info = mtr_format_info(wants[i].format);
-        ck_assert(fill(wants[i].format, wants[i].vector, 7, 3, 512, N, b));
+        ck_assert(fill(wants[i].format, wants[i].kind, 7, 3, 512, N, b));
         uint32_t hash = 2166136261u; /* FNV-1a */
         for (size_t k = 0; k < N / info->block_elements * info->block_bytes; k++)
             hash = (hash ^ b[k]) * 16777619u;
@@ -65,7 +65,7 @@ START_TEST(values)
     static float x[N];
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
         const struct mtr_format_info *info = mtr_format_info(formats[f]);
-        ck_assert(fill(formats[f], false, 7, 3, 0, N, block));
+        ck_assert(fill(formats[f], MTR_DUMMY_MATRIX, 7, 3, 0, N, block));
         info->dequantize(block, x, N / info->block_elements);
         double sum = 0, squares = 0;
         for (int i = 0; i < N; i++) {
@@ -77,14 +77,14 @@ START_TEST(values)
         ck_assert_msg(deviation > 0.003 && deviation < 0.06, "%s: %g", info->name, deviation);
         ck_assert_msg(fabs(sum / N) < 0.03, "%s: mean %g", info->name, sum / N);
     }
-    ck_assert(!fill(MTR_I64, false, 7, 3, 0, N, block));
+    ck_assert(!fill(MTR_I64, MTR_DUMMY_MATRIX, 7, 3, 0, N, block));
 }
 END_TEST
 
 START_TEST(vectors)
 {
     static float x[N];
-    ck_assert(fill(MTR_F32, true, 7, 3, 0, N, x));
+    ck_assert(fill(MTR_F32, MTR_DUMMY_VECTOR, 7, 3, 0, N, x));
     for (int i = 0; i < N; i++)
         ck_assert(x[i] > 0.9f && x[i] < 1.1f);
 }
@@ -96,12 +96,12 @@ START_TEST(parts)
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
         const struct mtr_format_info *info = mtr_format_info(formats[f]);
         size_t bytes = (size_t)N / info->block_elements * info->block_bytes;
-        fill(formats[f], false, 7, 3, 0, N, whole);
-        fill(formats[f], false, 7, 3, N / 2, N / 2, part);
+        fill(formats[f], MTR_DUMMY_MATRIX, 7, 3, 0, N, whole);
+        fill(formats[f], MTR_DUMMY_MATRIX, 7, 3, N / 2, N / 2, part);
         ck_assert(memcmp(whole + bytes / 2, part, bytes / 2) == 0);
-        fill(formats[f], false, 8, 3, 0, N, part);
+        fill(formats[f], MTR_DUMMY_MATRIX, 8, 3, 0, N, part);
         ck_assert(memcmp(whole, part, bytes) != 0);
-        fill(formats[f], false, 7, 4, 0, N, part);
+        fill(formats[f], MTR_DUMMY_MATRIX, 7, 4, 0, N, part);
         ck_assert(memcmp(whole, part, bytes) != 0);
     }
 }

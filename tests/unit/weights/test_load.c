@@ -371,7 +371,7 @@ START_TEST(dummies)
     ck_assert_msg(mtr_weights_load(&w, &o, &err), "%s", err.message);
     ck_assert_int_eq(d.uploads, 0);
     for (uint32_t i = 0; i < 4; i += 2) {
-        ck_assert(mtr_dummy_launch(MTR_F32, false, 4, i, 0, ROWS * COLS, want, &l));
+        ck_assert(mtr_dummy_launch(MTR_F32, MTR_DUMMY_MATRIX, 4, i, 0, ROWS * COLS, want, &l));
         struct mtr_kernel *k = device_kernel(&d.backend, "dummy", l.function, NULL);
         ck_assert(device_launch(&d.backend, NULL, k, (uint32_t[3]){l.grid, 1, 1}, NULL, 0, &l.args,
                                 sizeof l.args, NULL));
