@@ -3,11 +3,14 @@
 """A server whose worker computes on a CUDA device: one that works, one that dies in a step.
 
 The device is the scripted driver of tests/support/fake_cuda.c, under the name by which the worker
-opens the real one; what its kernels compute is nothing, the same every time. Skipped in a build
+opens the real one; what its kernels compute is nothing, the same every time. Where there is a real
+device, one that has an accident (tests/support/trap_cuda.c) is tested too. Skipped in a build
 without CUDA kernels.
 """
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,16 +21,31 @@ from contextlib import contextmanager
 from server import Server, metralectl, program, run_tests
 
 DRIVER = program("tests/support/fake_cuda.so")
+TRAP = program("tests/support/trap_cuda.so")
 STREAMS = 8
 TOKENS = 60
 
 
+def real_driver():
+    """The path of this machine's CUDA driver, or None where there is none or no device."""
+    probe = subprocess.run([program("worker/metrale-worker"), "--probe"], capture_output=True,
+                           text=True, check=True)
+    if json.loads(probe.stdout)["hardware"] == "host":
+        return None
+    listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    paths = re.findall(r"libcuda\.so\.1 .*=> (\S+)", listed)
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    paths += [os.path.join(f, "libcuda.so.1") for f in folders if f]
+    return next(p for p in paths if os.path.exists(p))
+
+
 @contextmanager
-def device(**script):
-    """The environment in which the worker finds the scripted driver."""
+def device(driver=DRIVER, **script):
+    """The environment in which the worker finds the scripted driver, or another one."""
     folder = tempfile.mkdtemp(prefix="metrale-device-")
-    shutil.copy(DRIVER, os.path.join(folder, "libcuda.so.1"))
-    more = {"LD_LIBRARY_PATH": folder, "FAKE_CUDA_ONCE": os.path.join(folder, "failed"), **script}
+    shutil.copy(driver, os.path.join(folder, "libcuda.so.1"))
+    failed = os.path.join(folder, "failed")
+    more = {"LD_LIBRARY_PATH": folder, "FAKE_CUDA_ONCE": failed, "TRAP_CUDA_ONCE": failed, **script}
     before = dict(os.environ)
     os.environ.update(more)
     try:
@@ -73,6 +91,21 @@ def test_a_device_that_is_lost_costs_no_stream_its_answer():
             assert stream_all(server) == undisturbed, script
             assert os.path.exists(os.path.join(folder, "failed")), f"{script} was never called"
             assert server.metric("metrale_worker_losses_total") == 1, script
+            assert "the device is lost" in server.log(), server.log()
+
+
+def test_a_kernel_that_traps_costs_no_stream_its_answer():
+    """The same on a real device, by a real error."""
+    driver = real_driver()
+    if driver is None:
+        return
+    with Server() as server:
+        undisturbed = stream_all(server)
+    with device(TRAP, TRAP_CUDA_DRIVER=driver, TRAP_CUDA_AFTER="40") as folder:
+        with Server() as server:
+            assert stream_all(server) == undisturbed
+            assert os.path.exists(os.path.join(folder, "failed")), "there was no accident"
+            assert server.metric("metrale_worker_losses_total") == 1
             assert "the device is lost" in server.log(), server.log()
 
 
