@@ -101,7 +101,7 @@ static void check_weight(struct findings *f, const struct mtr_plan_weight *w,
               w->cols);
     else if (!fits)
         found(f, MISSHAPED, t->name, " is %s, expected [%" PRIu64 ", %" PRIu64 "]",
-              mtr_tensor_shape(t, shape), rows, w->cols);
+              mtr_tensor_shape(t, shape), rows, w->cols / packing);
     if (t->format != w->format && packing == 1)
         found(f, OTHER_FORMAT, t->name, " is %s, expected %s", mtr_format_info(t->format)->name,
               mtr_format_info(w->format)->name);

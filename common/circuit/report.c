@@ -89,7 +89,7 @@ static const char *plain_name(const char *edge)
 
 static void show_launch(struct mtr_buf *out, const struct mtr_plan *p, const struct mtr_launch *l)
 {
-    mtr_buf_printf(out, "  %-18s %-7s", l->point->function, row_names[l->rows]);
+    mtr_buf_printf(out, "  %-20s %-7s", l->point->function, row_names[l->rows]);
     for (uint32_t i = 0; i < l->in_count; i++)
         mtr_buf_printf(out, " %s", plain_name(p->buffers[l->in[i]].name));
     mtr_buf_puts(out, " ->");
@@ -238,10 +238,33 @@ bool mtr_report_plan(struct mtr_buf *out, const struct mtr_plan *plan,
     return !out->failed;
 }
 
+static void put_format(struct mtr_buf *out, const struct mtr_plan_weight *w)
+{
+    mtr_buf_puts(out, mtr_format_info(w->format)->name);
+    if (w->kernel_format != w->format)
+        mtr_buf_printf(out, " as %s", mtr_format_info(w->kernel_format)->name);
+    if (w->inverted)
+        mtr_buf_puts(out, " inverted");
+}
+
+/* "e2m1 by e4m3 by f32 inverted": a matrix and the scales beside it. */
+static void put_formats(struct mtr_buf *out, const struct mtr_plan *p,
+                        const struct mtr_plan_weight *w)
+{
+    put_format(out, w);
+    for (int level = 0; level < 2; level++) {
+        uint16_t scale = level ? w->global_scale : w->scale;
+        if (scale == MTR_NONE)
+            continue;
+        mtr_buf_puts(out, " by ");
+        put_format(out, &p->weights[scale]);
+    }
+}
+
 static void precision_launch(struct mtr_buf *out, const struct mtr_plan *p,
                              const struct mtr_launch *l)
 {
-    mtr_buf_printf(out, "  %-18s", l->point->function);
+    mtr_buf_printf(out, "  %-20s", l->point->function);
     for (uint32_t i = 0; i < l->in_count; i++) {
         const struct mtr_plan_buffer *b = &p->buffers[l->in[i]];
         mtr_buf_printf(out, " %s %s", plain_name(b->name), mtr_format_info(b->format)->name);
@@ -249,10 +272,8 @@ static void precision_launch(struct mtr_buf *out, const struct mtr_plan *p,
     for (uint32_t i = 0; i < l->weight_count; i++) {
         if (l->weights[i] == MTR_NONE)
             continue;
-        const struct mtr_plan_weight *w = &p->weights[l->weights[i]];
-        mtr_buf_printf(out, "%s %s", i ? "," : " | weights", mtr_format_info(w->format)->name);
-        if (w->kernel_format != w->format)
-            mtr_buf_printf(out, " as %s", mtr_format_info(w->kernel_format)->name);
+        mtr_buf_puts(out, i ? ", " : " | weights ");
+        put_formats(out, p, &p->weights[l->weights[i]]);
     }
     if (l->cache != MTR_NONE)
         mtr_buf_printf(out, " | cache %s",
@@ -265,17 +286,26 @@ static void precision_launch(struct mtr_buf *out, const struct mtr_plan *p,
     mtr_buf_printf(out, " | %s\n", l->point->numerics);
 }
 
+/* How many numbers of a kind the checkpoint has in each format. */
+static void put_counts(struct mtr_buf *out, const struct mtr_plan *plan, bool scales)
+{
+    uint64_t count[MTR_FORMAT_COUNT] = {0};
+    for (uint32_t i = 0; i < plan->weight_count; i++) {
+        const struct mtr_plan_weight *w = &plan->weights[i];
+        if (!w->tied && (w->role != MTR_WEIGHT_VALUES) == scales)
+            count[w->format] += w->rows * w->cols;
+    }
+    for (uint32_t f = 0; f < MTR_FORMAT_COUNT; f++)
+        if (count[f])
+            mtr_buf_printf(out, "%llu %s in %s\n", (unsigned long long)count[f],
+                           scales ? "scales" : "elements", mtr_format_info(f)->name);
+}
+
 bool mtr_report_precision(struct mtr_buf *out, const struct mtr_plan *plan)
 {
-    uint64_t elements[MTR_FORMAT_COUNT] = {0};
     put_model(out, plan);
-    for (uint32_t i = 0; i < plan->weight_count; i++)
-        if (!plan->weights[i].tied)
-            elements[plan->weights[i].format] += plan->weights[i].rows * plan->weights[i].cols;
-    for (uint32_t f = 0; f < MTR_FORMAT_COUNT; f++)
-        if (elements[f])
-            mtr_buf_printf(out, "%llu elements in %s\n", (unsigned long long)elements[f],
-                           mtr_format_info(f)->name);
+    put_counts(out, plan, false);
+    put_counts(out, plan, true);
     mtr_buf_puts(out, "kernel, inputs | weights | cache | outputs | numerics\n");
     each_run(out, plan, &plan->lists[0], precision_launch);
     return !out->failed;

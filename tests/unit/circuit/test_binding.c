@@ -117,6 +117,104 @@ START_TEST(scales_stand_beside_their_matrix)
 }
 END_TEST
 
+/* The block-quantized model with the tensors of q_proj of layer 0 replaced. */
+static void refused_with(const char *tensor, const char *listed, const char *words)
+{
+    struct mtr_instance in;
+    model_config(&m, "golden-llama.json");
+    model_set(&m, "quantization_config",
+              "{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}");
+    model_tensors(&m, fp8_tensors(), 4);
+    m.patterns = changed(&m, m.patterns, tensor, listed);
+    ck_assert(!instance_of(&in));
+    ck_assert_msg(strstr(m.err.message, words), "%s", m.err.message);
+    model_free(&m);
+}
+
+START_TEST(scales_that_do_not_fit_are_named)
+{
+    const char *w = "model.layers.{l}.self_attn.q_proj.weight";
+    const char *s = "model.layers.{l}.self_attn.q_proj.weight_scale_inv";
+    refused_with(w, "[\"e5m2\",128,64]", "q_proj.weight is e5m2 [128, 64], but e4m3 is expected");
+    refused_with(w, "[\"e4m3\",64,128]", "but [128, 64] is expected");
+    refused_with(s, "[\"bf16\",2,1]", "weight_scale_inv is bf16 [2, 1], but [1, 1] scales");
+    refused_with(s, "[\"e4m3\",1,1]", "but f32, f16 or bf16 is expected");
+    model_start(&m);
+}
+END_TEST
+
+/* One layer whose matrices are packed, or as many bytes as columns says. */
+static struct mtr_str nvfp4_tensors(const char *scale)
+{
+    static const struct {
+        const char *name;
+        uint32_t rows, cols;
+    } linears[] = {{"self_attn.q_proj", 128, 64}, {"self_attn.k_proj", 64, 64},
+                   {"self_attn.v_proj", 64, 64},  {"self_attn.o_proj", 64, 128},
+                   {"mlp.gate_proj", 96, 64},     {"mlp.up_proj", 96, 64},
+                   {"mlp.down_proj", 64, 96}};
+    const char *text = "{\"model.embed_tokens.weight\":[\"bf16\",512,64],"
+                       "\"lm_head.weight\":[\"bf16\",512,64],\"model.norm.weight\":[\"bf16\",64],"
+                       "\"model.layers.{l}.input_layernorm.weight\":[\"bf16\",64]";
+    for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
+        text = mtr_arena_printf(&m.arena,
+                                "%s,\"model.layers.{l}.%s.weight\":[\"u8\",%u,%u],"
+                                "\"model.layers.{l}.%s.weight_scale\":[\"%s\",%u,%u],"
+                                "\"model.layers.{l}.%s.weight_scale_2\":[\"f32\"]",
+                                text, linears[i].name, linears[i].rows, linears[i].cols / 2,
+                                linears[i].name, scale, linears[i].rows, linears[i].cols / 16,
+                                linears[i].name);
+    return mtr_str(mtr_arena_printf(
+        &m.arena, "%s,\"model.layers.{l}.post_attention_layernorm.weight\":[\"bf16\",64]}", text));
+}
+
+START_TEST(packed_pairs_have_two_scales)
+{
+    struct mtr_instance in;
+    model_config(&m, "golden-llama.json");
+    model_set(&m, "quantization_config",
+              "{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"ignore\":[\"lm_head\"]}");
+    model_tensors(&m, nvfp4_tensors("e4m3"), 4);
+    ck_assert_msg(instance_of(&in), "%s", m.err.message);
+    const struct mtr_instance_weight *w = &in.weights[2];
+    ck_assert(w->format == MTR_E2M1 && w->rows == 128 && w->cols == 64 && !w->global_divides);
+    ck_assert(w->scale_format == MTR_E4M3 && w->scale_rows == 128 && w->scale_cols == 4);
+    ck_assert_str_eq(w->global_name, "model.layers.0.self_attn.q_proj.weight_scale_2");
+    const struct mtr_plan *p = good_plan(&m);
+    ck_assert_str_eq(p->lists[0].launches[3].point->function, "linear_e2m1_group16");
+    m.absent = "model.layers.3.mlp.up_proj.weight_scale_2";
+    ck_assert(!instance_of(&in));
+    ck_assert_msg(strstr(m.err.message, "up_proj.weight_scale_2 is missing"), "%s", m.err.message);
+    m.absent = NULL;
+    m.patterns = parse(&m, nvfp4_tensors("f32"));
+    ck_assert(!instance_of(&in));
+    ck_assert_msg(strstr(m.err.message, "is f32 [128, 4], but e4m3 is expected"), "%s",
+                  m.err.message);
+}
+END_TEST
+
+START_TEST(groups_must_be_whole)
+{
+    static const char want[] = "model.layers.0.mlp.down_proj.weight has 104 columns, which are no "
+                               "whole number of groups of 16 that share a scale";
+    model_config(&m, "golden-llama.json");
+    model_set(&m, "quantization_config",
+              "{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"ignore\":[\"lm_head\"]}");
+    model_set(&m, "intermediate_size", "104");
+    refused(&m, MTR_UNSUPPORTED, want);
+    model_tensors(&m, nvfp4_tensors("e4m3"), 4);
+    m.patterns =
+        changed(&m, m.patterns, "model.layers.{l}.mlp.gate_proj.weight", "[\"u8\",104,32]");
+    m.patterns =
+        changed(&m, m.patterns, "model.layers.{l}.mlp.gate_proj.weight_scale", "[\"e4m3\",104,4]");
+    m.patterns = changed(&m, m.patterns, "model.layers.{l}.mlp.up_proj.weight", "[\"u8\",104,32]");
+    m.patterns =
+        changed(&m, m.patterns, "model.layers.{l}.mlp.up_proj.weight_scale", "[\"e4m3\",104,4]");
+    m.patterns = changed(&m, m.patterns, "model.layers.{l}.mlp.down_proj.weight", "[\"u8\",64,52]");
+    refused(&m, MTR_UNSUPPORTED, want);
+}
+END_TEST
+
 START_TEST(a_bare_config_declares_formats)
 {
     struct mtr_instance in;
@@ -158,5 +256,8 @@ MTR_CHECK_MAIN("circuit/binding")
     tcase_add_test(tc, rotary_factors_are_bound);
     tcase_add_test(tc, plain_vectors_are_converted);
     tcase_add_test(tc, scales_stand_beside_their_matrix);
+    tcase_add_test(tc, scales_that_do_not_fit_are_named);
+    tcase_add_test(tc, packed_pairs_have_two_scales);
+    tcase_add_test(tc, groups_must_be_whole);
     tcase_add_test(tc, a_bare_config_declares_formats);
 }

@@ -78,6 +78,15 @@ START_TEST(golden_plans)
         check_golden(&m, names[i]);
         model_free(&m);
     }
+    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block"};
+    for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) {
+        char file[64], name[64];
+        snprintf(file, sizeof file, "../../golden/%s/config.json", scaled[i]);
+        snprintf(name, sizeof name, "golden-%s", scaled[i]);
+        model_config(&m, file);
+        check_golden(&m, name);
+        model_free(&m);
+    }
     model_smollm2_gguf(&m);
     check_golden(&m, "smollm2-135m-q4_1");
     model_free(&m);

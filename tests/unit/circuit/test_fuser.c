@@ -185,6 +185,19 @@ START_TEST(what_no_rule_covers_is_named)
     residual(&h);
     h.weights[0].format = MTR_E5M2;
     ck_assert(!cover(&h, &c) && strstr(m.err.message, "no kernel point of embed for e5m2"));
+    residual(&h);
+    h.nodes[2].weights[0] = 1;
+    h.weights[1] = h.weights[0];
+    h.weights[1].format = MTR_E4M3;
+    h.weights[1].scaling = MTR_SCALING_GROUP32;
+    ck_assert(!cover(&h, &c));
+    ck_assert_msg(strstr(m.err.message, "class host has no kernel point of linear for e4m3 weights "
+                                        "with scales by group32"),
+                  "%s", m.err.message);
+    h.weights[1].scaling = MTR_SCALING_NONE; /* a value needs its scale */
+    ck_assert(!cover(&h, &c) && strstr(m.err.message, "of linear for e4m3"));
+    h.weights[1].scaling = MTR_SCALING_CHANNEL;
+    ck_assert_msg(cover(&h, &c), "%s", m.err.message);
 }
 END_TEST
 

@@ -55,6 +55,7 @@ MISTAKES = [
     (FUSIONS, '"EPILOGUE_GLU"', '"EPILOGUE_GLOO"', "set epilogue = EPILOGUE_GLOO"),
     (POINTS, '"LINEAR_TILE_N"', '"LINEAR_TILE_M"', "no constant MTR_LINEAR_TILE_M"),
     (POINTS, '"q6_k"]', '"q9_k"]', "q9_k is no format"),
+    (POINTS, '["group16"]', '["group9"]', "group9 is no scaling"),
     ("kernels/host/HARDWARE.toml", 'name = "host"', 'name = "hast"', "has another name"),
     ("kernels/gb10/HARDWARE.toml", 'fusions = "host"', 'fusions = "hast"', "no class hast"),
     ("kernels/gb10/HARDWARE.toml", 'fusions = "host"', 'fusions = "hopper"', "its own ancestor"),

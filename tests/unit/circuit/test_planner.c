@@ -87,6 +87,44 @@ START_TEST(limits_size_the_arena)
 }
 END_TEST
 
+static const struct mtr_plan_weight *weight_of(const struct mtr_plan *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->weight_count; i++)
+        if (strcmp(p->weights[i].name, name) == 0)
+            return &p->weights[i];
+    ck_abort_msg("no weight %s", name);
+    return NULL;
+}
+
+START_TEST(scales_are_weights_that_matrices_name)
+{
+    model_config(&m, "../../golden/qwen3-nvfp4-ct/config.json");
+    const struct mtr_plan *p = good_plan(&m);
+    const struct mtr_plan_weight *q = weight_of(p, "model.layers.0.self_attn.q_proj.weight_packed");
+    const struct mtr_plan_weight *s = &p->weights[q->scale], *g = &p->weights[q->global_scale];
+    ck_assert(q->role == MTR_WEIGHT_VALUES && q->kernel_format == MTR_E2M1 && !q->inverted);
+    ck_assert_str_eq(s->name, "model.layers.0.self_attn.q_proj.weight_scale");
+    ck_assert(s->role == MTR_WEIGHT_SCALES && s->kernel_format == MTR_E4M3 && !s->inverted);
+    ck_assert(s->rows == q->rows && s->cols == q->cols / 16 && s->scale == MTR_NONE);
+    ck_assert_str_eq(g->name, "model.layers.0.self_attn.q_proj.weight_global_scale");
+    ck_assert(g->role == MTR_WEIGHT_GLOBAL && g->kernel_format == MTR_F32 && g->inverted);
+    ck_assert(g->rows == 1 && g->cols == 1 && g->global_scale == MTR_NONE);
+    for (uint32_t k = 0; k < p->lists[0].count; k++)
+        for (uint32_t i = 0; i < p->lists[0].launches[k].weight_count; i++) {
+            uint16_t w = p->lists[0].launches[k].weights[i];
+            ck_assert(w == MTR_NONE || p->weights[w].role == MTR_WEIGHT_VALUES);
+        }
+    model_free(&m);
+    model_config(&m, "../../golden/qwen3-fp8-block/config.json");
+    p = good_plan(&m);
+    q = weight_of(p, "model.layers.1.mlp.down_proj.weight");
+    s = &p->weights[q->scale];
+    ck_assert(s->format == MTR_BF16 && s->kernel_format == MTR_F32 && !s->inverted);
+    ck_assert(s->rows == (q->rows + 127) / 128 && s->cols == (q->cols + 127) / 128);
+    ck_assert_uint_eq(q->global_scale, MTR_NONE);
+}
+END_TEST
+
 START_TEST(rows)
 {
     struct mtr_plan_limits l = {5, 3, 2, 100};
@@ -125,6 +163,7 @@ MTR_CHECK_MAIN("circuit/planner")
     tcase_add_test(tc, live_buffers_are_apart);
     tcase_add_test(tc, memory_is_shared_between_layers);
     tcase_add_test(tc, limits_size_the_arena);
+    tcase_add_test(tc, scales_are_weights_that_matrices_name);
     tcase_add_test(tc, rows);
     tcase_add_test(tc, sizes_do_not_wrap);
 }

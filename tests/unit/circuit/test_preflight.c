@@ -64,6 +64,37 @@ START_TEST(a_tied_head_may_be_stored_too)
 }
 END_TEST
 
+/* Packed pairs are listed as bytes, a column of scales may be a vector, a number has no shape. */
+START_TEST(scales)
+{
+    static const struct mtr_plan_weight packed[] = {
+        {.name = "w", .rows = 6, .cols = 32, .format = MTR_E2M1, .scale = 1, .global_scale = 2},
+        {.name = "w.s", .rows = 6, .cols = 2, .format = MTR_E4M3, .role = MTR_WEIGHT_SCALES},
+        {.name = "w.g", .rows = 1, .cols = 1, .format = MTR_F32, .role = MTR_WEIGHT_GLOBAL},
+        {.name = "c.s", .rows = 6, .cols = 1, .format = MTR_BF16, .role = MTR_WEIGHT_SCALES},
+    };
+    static const struct mtr_plan scaled = {
+        .circuit = "llama", .weight_count = 4, .weights = packed};
+    struct mtr_tensor t[] = {
+        tensor("w", MTR_U8, 2, 6, 16, 0),
+        tensor("w.s", MTR_E4M3, 2, 6, 2, 0),
+        tensor("w.g", MTR_F32, 0, 0, 0, 0),
+        tensor("c.s", MTR_BF16, 2, 6, 1, 0),
+    };
+    struct mtr_checkpoint ck = {.path = "m", .tensors = t, .tensor_count = 4};
+    ck.by_name = mtr_listing_sort(&arena, t, 4);
+    ck_assert_msg(mtr_preflight(&scaled, &ck, NULL, &err), "%s", err.message);
+    t[2] = tensor("w.g", MTR_F32, 1, 1, 0, 0);
+    t[3] = tensor("c.s", MTR_BF16, 1, 6, 0, 0);
+    ck_assert_msg(mtr_preflight(&scaled, &ck, NULL, &err), "%s", err.message);
+    t[0].shape[1] = 32; /* as if a byte were a weight */
+    t[3].shape[0] = 5;
+    ck_assert(!mtr_preflight(&scaled, &ck, NULL, &err));
+    ck_assert_msg(strstr(err.message, "w is [6, 32], expected [6, 16]"), "%s", err.message);
+    ck_assert_msg(strstr(err.message, "c.s is [5]"), "%s", err.message);
+}
+END_TEST
+
 START_TEST(does_not_fit)
 {
     struct mtr_buf report = {0};
@@ -129,6 +160,7 @@ MTR_CHECK_MAIN("circuit/preflight")
     mtr_arena_init(&arena, 0);
     tcase_add_test(tc, fits);
     tcase_add_test(tc, a_tied_head_may_be_stored_too);
+    tcase_add_test(tc, scales);
     tcase_add_test(tc, does_not_fit);
     tcase_add_test(tc, many_extra);
     tcase_add_test(tc, patterns);

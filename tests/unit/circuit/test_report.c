@@ -31,7 +31,7 @@ START_TEST(show)
     has("244 launches in every step\n");
     has("layers 0 to 29\n");
     has("x -> q[576] k[192] v[192] | qkv, bit_identical by kernels/linear | cpu: ");
-    has("linear_q8_0        outputs final -> logits[49152]");
+    has("linear_q8_0          outputs final -> logits[49152]");
     has_not("layer 0\n");
 }
 END_TEST
@@ -102,6 +102,21 @@ START_TEST(precision)
 }
 END_TEST
 
+START_TEST(precision_of_scales)
+{
+    model_config(&m, "../../golden/qwen3-nvfp4-ct/config.json");
+    ck_assert(mtr_report_precision(&out, good_plan(&m)));
+    has("\n245760 elements in e2m1\n14 scales in f32\n15360 scales in e4m3\n");
+    has("linear_e2m1_group16  act f32 | weights e2m1 by e4m3 by f32 inverted | h f32");
+    mtr_buf_clear(&out);
+    model_free(&m);
+    model_config(&m, "../../golden/qwen3-fp8-channel/config.json");
+    ck_assert(mtr_report_precision(&out, good_plan(&m)));
+    has("\n245760 elements in e4m3\n1792 scales in bf16\n");
+    has("linear_e4m3_channel  act f32 | weights e4m3 by bf16 as f32 | h f32");
+}
+END_TEST
+
 START_TEST(a_full_buffer_is_noticed)
 {
     model_config(&m, "golden-llama.json");
@@ -118,5 +133,6 @@ MTR_CHECK_MAIN("circuit/report")
     tcase_add_test(tc, memory);
     tcase_add_test(tc, plan_on_a_device);
     tcase_add_test(tc, precision);
+    tcase_add_test(tc, precision_of_scales);
     tcase_add_test(tc, a_full_buffer_is_noticed);
 }

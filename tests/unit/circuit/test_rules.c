@@ -30,6 +30,15 @@ START_TEST(functions_of_points)
     ck_assert(mtr_point_is(&p, "x"));
     p.function = "x_f32_f16";
     ck_assert(!mtr_point_is(&p, "x"));
+    p = (struct mtr_point){.function = "linear_e4m3_block",
+                           .weight = MTR_E4M3,
+                           .scaling = MTR_SCALING_BLOCK,
+                           .cache = MTR_FORMAT_COUNT};
+    ck_assert(mtr_point_is(&p, "linear"));
+    p.scaling = MTR_SCALING_TENSOR;
+    ck_assert(!mtr_point_is(&p, "linear"));
+    p.scaling = MTR_SCALING_NONE;
+    ck_assert(!mtr_point_is(&p, "linear"));
 }
 END_TEST
 

@@ -65,8 +65,25 @@ START_TEST(blocks)
 }
 END_TEST
 
+START_TEST(single_bytes)
+{
+    static const uint64_t stretches[][2] = {{0, 20000}, {3, 17}, {5, 1}, {1ull << 33, 70001}};
+    for (uint32_t s = 0; s < 4; s++) {
+        uint64_t first = stretches[s][0], count = stretches[s][1];
+        struct mtr_dummy_args a = {.seed = 9,
+                                   .first = first,
+                                   .count = count,
+                                   .items = (first + count + 15) / 16 - first / 16,
+                                   .byte_mask = 0xf0,
+                                   .byte_bits = 0x11};
+        check("dummy_bytes", &a, count);
+    }
+}
+END_TEST
+
 MTR_CHECK_MAIN("kernels/dummy")
 {
     tcase_add_test(tc, plain_formats);
     tcase_add_test(tc, blocks);
+    tcase_add_test(tc, single_bytes);
 }

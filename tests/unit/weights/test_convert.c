@@ -54,8 +54,23 @@ START_TEST(blocks)
 }
 END_TEST
 
+START_TEST(inverses)
+{
+    static const float in[] = {2.0f, -3.0f, 1e-3f, 0x1p-140f};
+    uint8_t at[sizeof in + 1];
+    memcpy(at + 1, in, sizeof in);
+    mtr_invert(at + 1, 4);
+    for (int i = 0; i < 4; i++) {
+        float got;
+        memcpy(&got, at + 1 + 4 * i, sizeof got);
+        ck_assert(got == 1.0f / in[i]);
+    }
+}
+END_TEST
+
 MTR_CHECK_MAIN("weights/convert")
 {
+    tcase_add_test(tc, inverses);
     tcase_add_test(tc, pairs);
     tcase_add_test(tc, plain);
     tcase_add_test(tc, blocks);

@@ -81,6 +81,30 @@ START_TEST(values)
 }
 END_TEST
 
+/* Of formats whose scales stand in tensors of their own. */
+START_TEST(scaled_values)
+{
+    static const enum mtr_format f[] = {MTR_E4M3, MTR_E2M1};
+    static uint8_t codes[N], group[N];
+    float scale;
+    ck_assert(fill(MTR_F32, MTR_DUMMY_SCALES, 7, 4, 5, 1, &scale));
+    ck_assert(fill(MTR_E4M3, MTR_DUMMY_SCALES, 7, 5, 0, N / 16, group));
+    for (int k = 0; k < 2; k++) {
+        double squares = 0;
+        ck_assert(fill(f[k], MTR_DUMMY_MATRIX, 7, 3, 0, N, codes));
+        for (int i = 0; i < N; i++) {
+            uint8_t nibble = i & 1 ? codes[i / 2] >> 4 : codes[i / 2] & 15;
+            float x = k ? mtr_e2m1_to_f32(nibble) * mtr_e4m3_to_f32(group[i / 16]) * scale
+                        : mtr_e4m3_to_f32(codes[i]) * scale;
+            ck_assert(isfinite(x) && fabsf(x) < 0.25f);
+            squares += (double)(x * x);
+        }
+        double deviation = sqrt(squares / N);
+        ck_assert_msg(deviation > 0.003 && deviation < 0.06, "%g", deviation);
+    }
+}
+END_TEST
+
 START_TEST(vectors)
 {
     static float x[N];
@@ -90,20 +114,26 @@ START_TEST(vectors)
 }
 END_TEST
 
-START_TEST(parts)
+static void check_parts(enum mtr_format format)
 {
     static uint8_t whole[N * 4], part[N * 4];
-    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
-        const struct mtr_format_info *info = mtr_format_info(formats[f]);
-        size_t bytes = (size_t)N / info->block_elements * info->block_bytes;
-        fill(formats[f], MTR_DUMMY_MATRIX, 7, 3, 0, N, whole);
-        fill(formats[f], MTR_DUMMY_MATRIX, 7, 3, N / 2, N / 2, part);
-        ck_assert(memcmp(whole + bytes / 2, part, bytes / 2) == 0);
-        fill(formats[f], MTR_DUMMY_MATRIX, 8, 3, 0, N, part);
-        ck_assert(memcmp(whole, part, bytes) != 0);
-        fill(formats[f], MTR_DUMMY_MATRIX, 7, 4, 0, N, part);
-        ck_assert(memcmp(whole, part, bytes) != 0);
-    }
+    const struct mtr_format_info *info = mtr_format_info(format);
+    size_t bytes = (size_t)N / info->block_elements * info->block_bytes;
+    fill(format, MTR_DUMMY_MATRIX, 7, 3, 0, N, whole);
+    fill(format, MTR_DUMMY_MATRIX, 7, 3, N / 2, N / 2, part);
+    ck_assert(memcmp(whole + bytes / 2, part, bytes / 2) == 0);
+    fill(format, MTR_DUMMY_MATRIX, 8, 3, 0, N, part);
+    ck_assert(memcmp(whole, part, bytes) != 0);
+    fill(format, MTR_DUMMY_MATRIX, 7, 4, 0, N, part);
+    ck_assert(memcmp(whole, part, bytes) != 0);
+}
+
+START_TEST(parts)
+{
+    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++)
+        check_parts(formats[f]);
+    check_parts(MTR_E4M3);
+    check_parts(MTR_E2M1);
 }
 END_TEST
 
@@ -111,6 +141,7 @@ MTR_CHECK_MAIN("weights/dummy")
 {
     tcase_add_test(tc, bytes_never_change);
     tcase_add_test(tc, values);
+    tcase_add_test(tc, scaled_values);
     tcase_add_test(tc, vectors);
     tcase_add_test(tc, parts);
 }

@@ -381,6 +381,11 @@ START_TEST(dummies)
     }
     ck_assert(((float *)w.device[1])[5] > 0.5f && w.device[4] == w.device[0]);
     mtr_weights_free(&w);
+    own[1].role = MTR_WEIGHT_SCALES;
+    ck_assert_msg(mtr_weights_load(&w, &o, &err), "%s", err.message);
+    ck_assert(((float *)w.device[1])[5] == ((float *)w.device[1])[6]);
+    ck_assert(((float *)w.device[1])[5] < 0.001f);
+    mtr_weights_free(&w);
     own[0].kernel_format = own[0].format = MTR_I64;
     ck_assert(!mtr_weights_load(&w, &o, &err));
     ck_assert_msg(strstr(err.message, "no random values in format i64"), "%s", err.message);
@@ -388,8 +393,35 @@ START_TEST(dummies)
 }
 END_TEST
 
+/* Divisors become factors on both kinds of device. */
+START_TEST(divisors)
+{
+    struct device d = {.backend = {.ops = &device_ops}, .hardware = _i ? "hopper" : "host"};
+    struct mtr_plan_weight own[5];
+    struct mtr_plan inverse = plan;
+    memcpy(own, weights, sizeof own);
+    own[0].inverted = own[3].inverted = true;
+    own[4].name = "n";
+    own[4].format = MTR_BF16;
+    own[4].rows = 1;
+    inverse.weights = own;
+    inverse.lists[MTR_MODE_MIXED].count = 0;
+    const struct mtr_weights_options o = {
+        .backend = &d.backend, .plan = &inverse, .checkpoint = ck};
+    ck_assert_msg(mtr_weights_load(&w, &o, &err), "%s", err.message);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        ck_assert(((float *)w.device[0])[i] == 1 / value(1, i));
+        ck_assert(((float *)w.device[2])[i] == value(2, i));
+        ck_assert(((float *)w.device[3])[i] == 1 / value(0, i));
+    }
+    mtr_weights_free(&w);
+    ck_assert_int_eq(d.allocated, 0);
+}
+END_TEST
+
 MTR_CHECK_MAIN("weights/load")
 {
+    tcase_add_loop_test(tc, divisors, 0, 2);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, host_memory);
     tcase_add_test(tc, other_memory);

@@ -86,6 +86,16 @@ START_TEST(in_file)
 }
 END_TEST
 
+START_TEST(divisors_are_copied)
+{
+    struct mtr_plan_weight w = {
+        .name = "a", .rows = 4, .cols = 8, .format = MTR_F32, .kernel_format = MTR_F32};
+    ck_assert(place(&w, 1, true, NULL, 0) && got.places[0].kind == MTR_PLACE_MAPPED);
+    w.inverted = true;
+    ck_assert(place(&w, 1, true, NULL, 0) && got.places[0].kind == MTR_PLACE_COPIED);
+}
+END_TEST
+
 START_TEST(laid_out)
 {
     const struct mtr_plan_weight w[] = {
@@ -136,6 +146,7 @@ MTR_CHECK_MAIN("weights/place")
 {
     mtr_arena_init(&arena, 0);
     tcase_add_test(tc, in_file);
+    tcase_add_test(tc, divisors_are_copied);
     tcase_add_test(tc, laid_out);
     tcase_add_test(tc, refused);
 }

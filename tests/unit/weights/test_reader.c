@@ -149,6 +149,39 @@ START_TEST(conversions_happen_on_the_way)
 }
 END_TEST
 
+/* Where the formats are equal too, and from any address. */
+START_TEST(divisors_are_inverted)
+{
+    for (uint32_t i = 0; i < PIECES; i++) {
+        struct mtr_read_piece *p = &pieces[i];
+        p->bytes &= ~3ull;
+        p->from = i % 2 ? MTR_F32 : MTR_BF16;
+        p->to = MTR_F32;
+        p->elements = i % 2 ? p->bytes / 4 : p->bytes / 2;
+        p->out_bytes = 4 * p->elements;
+        p->inverted = true;
+        uint64_t room = mtr_reader_room(p);
+        for (uint32_t b = 0; i == 0 && b < BUFFERS; b++)
+            buffers[b] = realloc(buffers[b], 4 * room + (1u << 16));
+    }
+    struct mtr_reader *r = start(2);
+    for (uint32_t i = 0; i < PIECES; i++) {
+        const void *data;
+        ck_assert_msg(mtr_reader_take(r, &data, &err), "%s", err.message);
+        for (uint64_t k = 0; k < pieces[i].elements; k++) {
+            float f, got;
+            mtr_convert(pieces[i].from,
+                        file.map.data + pieces[i].offset + k * pieces[i].bytes / pieces[i].elements,
+                        MTR_F32, &f, 1);
+            memcpy(&got, (const uint8_t *)data + 4 * k, 4);
+            ck_assert(got == 1 / f || (got != got && f != f));
+        }
+        mtr_reader_give(r);
+    }
+    mtr_reader_stop(r);
+}
+END_TEST
+
 START_TEST(a_file_that_shrinks_is_an_error)
 {
     const void *data;
@@ -200,6 +233,7 @@ MTR_CHECK_MAIN("weights/reader")
     tcase_add_loop_test(tc, pieces_come_in_order, 0, 3);
     tcase_add_test(tc, every_way_gives_the_same);
     tcase_add_test(tc, conversions_happen_on_the_way);
+    tcase_add_test(tc, divisors_are_inverted);
     tcase_add_test(tc, a_file_that_shrinks_is_an_error);
     tcase_add_test(tc, it_can_be_stopped_any_time);
     tcase_add_test(tc, another_file_of_that_name_is_not_read);
