@@ -22,6 +22,7 @@
 #include "broker/probe.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/circuit/rules.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 
@@ -128,6 +129,16 @@ static bool read_keys(struct broker *b, struct mtr_error *err)
            (!o->curve_allow || read_allowed(b, o->curve_allow, err));
 }
 
+/* What the class would have, where nobody said it. */
+static void take_defaults(struct mtr_broker_options *o)
+{
+    const struct mtr_hardware *h = mtr_hardware_find(o->hardware);
+    if (h && !o->max_batch_size)
+        o->max_batch_size = h->max_batch_size;
+    if (h && !o->max_prefill_tokens)
+        o->max_prefill_tokens = h->max_prefill_tokens;
+}
+
 /* The class that the plan is made for. Only auto needs to be asked for; a worker of another class
  * is refused when it says hello. */
 static bool choose_hardware(struct broker *b, struct mtr_error *err)
@@ -135,10 +146,11 @@ static bool choose_hardware(struct broker *b, struct mtr_error *err)
     struct mtr_broker_options *o = &b->options;
     struct mtr_probe probe = {0};
     if (strcmp(o->hardware, "auto") != 0)
-        return true;
+        return take_defaults(o), true;
     if (!mtr_probe_worker(&b->arena, o->hardware, o->device, &probe, err))
         return mtr_error_prefix(err, "which kernel class (see --hardware)");
     o->hardware = probe.hardware;
+    take_defaults(o);
     mtr_info(&b->log, "class %s: %s%s%s", probe.hardware, probe.device, probe.note ? "; " : "",
              probe.note ? probe.note : "");
     return true;

@@ -43,15 +43,18 @@ static struct mtr_plan *build_plan(struct mtr_arena *arena, const struct circuit
                                    const struct mtr_checkpoint *ck, struct mtr_error *err)
 {
     struct mtr_config config;
+    const struct mtr_hardware *class = mtr_hardware_find(o->hardware);
+    uint32_t batch = o->max_batch_size ? o->max_batch_size : class->max_batch_size;
+    uint32_t prefill = o->max_prefill_tokens ? o->max_prefill_tokens : class->max_prefill_tokens;
     struct mtr_plan_options options = {
         .hardware = o->hardware,
         .precision = "declared",
         .cache = MTR_FORMAT_COUNT,
         .limits =
             {
-                .max_step_tokens = o->max_prefill_tokens + o->max_batch_size,
-                .max_step_outputs = o->max_batch_size,
-                .max_lanes = o->max_batch_size,
+                .max_step_tokens = prefill + batch,
+                .max_step_outputs = batch,
+                .max_lanes = batch,
                 .max_sequence_tokens = o->max_seq_len,
             },
     };
@@ -100,8 +103,6 @@ int mtr_ctl_circuit(int argc, char **argv)
     struct circuit_options o = {
         .hardware = "host",
         .device = "host",
-        .max_batch_size = 8,
-        .max_prefill_tokens = 512,
     };
     struct mtr_flag flags[] = {
         {"hardware", MTR_FLAG_CHOICE, &o.hardware, NULL, "kernel class", 0, 0,
@@ -111,9 +112,10 @@ int mtr_ctl_circuit(int argc, char **argv)
         {"kv-cache-dtype", MTR_FLAG_STRING, &o.cache_format, "FORMAT", "format of the KV cache"},
         {"max-seq-len", MTR_FLAG_U32, &o.max_seq_len, "N",
          "tokens of a sequence; 0: the model's context", 0, 1 << 24},
-        {"max-batch-size", MTR_FLAG_U32, &o.max_batch_size, "N", "sequences at once", 1, 1024},
+        {"max-batch-size", MTR_FLAG_U32, &o.max_batch_size, "N",
+         "sequences at once; 0: what suits the class", 0, 1024},
         {"max-prefill-tokens", MTR_FLAG_U32, &o.max_prefill_tokens, "N",
-         "prompt tokens computed in one step", 1, 65536},
+         "prompt tokens computed in one step; 0: what suits the class", 0, 65536},
         {"context", MTR_FLAG_U32, &o.context, "N", "plan: tokens of history to estimate with", 0,
          1 << 24},
         {"cache-dir", MTR_FLAG_STRING, &o.cache_dir, "PATH", "Hugging Face cache to look in"},

@@ -68,6 +68,7 @@ struct mtr_hardware {
     enum mtr_format activations; /* of edges */
     enum mtr_format vectors;     /* of norm weights and biases in device memory */
     enum mtr_format default_cache;
+    uint32_t max_batch_size, max_prefill_tokens; /* of a server that is not told otherwise */
     uint32_t family_count, rule_count;
     const struct mtr_family *families;
     const struct mtr_fusion_rule *rules; /* by priority */

@@ -50,7 +50,8 @@ class Hardware:
             self.rules = inherited(classes[rules or parent].rules, self.rules)
         if parent:
             self.families = inherited(classes[parent].families, self.families)
-            self.table = classes[parent].table | self.table
+            defaults = classes[parent].table.get("defaults", {}) | self.table.get("defaults", {})
+            self.table = classes[parent].table | self.table | {"defaults": defaults}
         self.resolved = True
 
     def format(self, name, where):
@@ -200,9 +201,13 @@ class Hardware:
         formats = [self.format(take(table, k, self.where), self.where)
                    for k in ("activations", "vectors", "cache")]
         words = [quote(take(table, k, self.where, None)) for k in ("vendor", "arch", "parent")]
+        defaults = dict(take(table, "defaults", self.where))
+        serving = [take(defaults, k, f"{self.where}: [defaults]")
+                   for k in ("max_batch_size", "max_prefill_tokens")]
+        nothing_left(defaults, f"{self.where}: [defaults]")
         for key in ("fusions", "ptx"):  # the one is resolved, the other gen_kernels.py's
             take(table, key, self.where, None)
-        text = row(quote(name), *words, *formats, len(families), len(rules),
+        text = row(quote(name), *words, *formats, *serving, len(families), len(rules),
                    out.array("struct mtr_family", families),
                    out.array("struct mtr_fusion_rule", rules))
         nothing_left(table, self.where)

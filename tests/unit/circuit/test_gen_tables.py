@@ -60,6 +60,8 @@ MISTAKES = [
     ("kernels/gb10/HARDWARE.toml", 'fusions = "host"', 'fusions = "hast"', "no class hast"),
     ("kernels/gb10/HARDWARE.toml", 'fusions = "host"', 'fusions = "hopper"', "its own ancestor"),
     ("kernels/gb10/HARDWARE.toml", 'fusions = "host"', "", "FUSIONS.toml: no such file"),
+    ("kernels/host/HARDWARE.toml", "max_batch_size", "max_batch", "max_batch_size is missing"),
+    ("kernels/hopper/HARDWARE.toml", "max_batch_size", "max_batch", "unknown entry max_batch"),
     ("kernels/DEVICES.toml", 'title = "B200"', 'tittle = "B200"', "title is missing"),
     ("common/circuit/ir.c", '"norm", "x", "y", "weight", "eps', '"norm", "x", "y", "weight", "epsi',
      "unknown parameter epsi"),
