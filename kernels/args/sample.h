@@ -4,6 +4,10 @@
  * logits, the lowest of equals, NaN never; 0 where all are NaN or -infinity. A lane's last output
  * also becomes the last token of the lane's slot, which the embedding of the next step reads. Grid:
  * rows, one block of MTR_SAMPLE_THREADS each.
+ *
+ * Function "sample": the same for rows whose `inverse` is 0. The others are drawn as
+ * worker/exec/sampler.h says from steps 3 to 8, top_n_sigma left out, to the same token: token i
+ * weighs round(exp(s) 2^30), s = (logit - max) * inverse, the order is s descending, then id.
  */
 #ifndef MTR_ARGS_SAMPLE_H
 #define MTR_ARGS_SAMPLE_H
@@ -11,6 +15,17 @@
 #include "kernels/args/step.h"
 
 #define MTR_SAMPLE_THREADS 1024
+
+/* How a row's token is drawn. */
+struct mtr_sample_row {
+    float inverse;     /* 1 / temperature; 0: the largest logit */
+    float top_p;       /* 1: off */
+    float least;       /* logarithm of min_p; -infinity: off */
+    uint32_t top_k;    /* 0: off */
+    uint32_t fraction; /* of the weight that is left, in 2^-24: where the draw falls */
+};
+
+#define MTR_SAMPLE_WEIGHT 1073741824.0f /* of the largest: 2^30 */
 
 struct mtr_sample_args {
     const struct mtr_step_view *step;

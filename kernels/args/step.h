@@ -16,6 +16,8 @@
 
 #define MTR_ARGS_GROUPS 8 /* as MTR_MAX_GROUPS */
 
+struct mtr_sample_row;
+
 struct mtr_step_view {
     uint32_t tokens; /* rows of this step */
     uint32_t lanes;
@@ -29,6 +31,7 @@ struct mtr_step_view {
     const int32_t *lane_rows;   /* [lanes + 1] first row of each lane; the last is tokens */
     const int32_t *lane_starts; /* [lanes] absolute position of the lane's first row */
     const int32_t *output_rows; /* [outputs] row of each output */
+    const struct mtr_sample_row *sampling; /* [outputs] or NULL: kernels/args/sample.h */
     const int32_t *tables[MTR_ARGS_GROUPS]; /* [slots, table_stride] block ids, by group */
     uint32_t table_stride[MTR_ARGS_GROUPS];
 };

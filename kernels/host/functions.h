@@ -35,6 +35,7 @@
     X(elementwise, scale)                                                                          \
     X(elementwise, gather)                                                                         \
     X(sample, argmax)                                                                              \
+    X(sample, sample)                                                                              \
     X(dummy, dummy_f32)                                                                            \
     X(dummy, dummy_f16)                                                                            \
     X(dummy, dummy_bf16)                                                                           \

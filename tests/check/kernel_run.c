@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Running the case of a rig: the step's view, contents, the launch, and what it left. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/numeric/numeric.h"
+#include "kernels/args/sample.h"
 #include "tests/check/kernel_rig.h"
 
 #define LAST_TOKENS 8 /* slots that a token can come from */
+#define WORDS       (sizeof(struct mtr_sample_row) / sizeof(int32_t))
 
 /* ---- the step ---- */
 
@@ -30,14 +33,31 @@ static size_t view_room(const struct rig *r)
 {
     size_t rows = r->rows + RIG_SPARE + 1;
     size_t table = (size_t)r->sequence_count * r->table_stride;
-    return sizeof(struct mtr_step_view) + (8 * rows + table + LAST_TOKENS) * sizeof(int32_t) +
-           16 * 64;
+    return sizeof(struct mtr_step_view) +
+           ((8 + WORDS) * rows + table + LAST_TOKENS) * sizeof(int32_t) + 16 * 64;
 }
 
 /* Whether a new lane begins with row i of a sequence. */
 static bool begins_lane(enum rig_lanes lanes, uint32_t i, uint32_t count)
 {
     return i == 0 || lanes == RIG_SINGLE || (lanes == RIG_HALVES && i == count / 2);
+}
+
+/* Each way to draw a token in turn, and every third row the largest. */
+static struct mtr_sample_row sample_row(uint32_t output)
+{
+    static const struct mtr_sample_row ways[] = {
+        {.inverse = 1, .top_p = 1, .least = -INFINITY},
+        {.inverse = 1 / 0.7f, .top_p = 0.9f, .least = -INFINITY},
+        {.inverse = 0, .top_p = 1, .least = -INFINITY},
+        {.inverse = 0.5f, .top_p = 0.95f, .top_k = 40, .least = -INFINITY},
+        {.inverse = 0.1f, .top_p = 1, .least = -3},
+        {.inverse = 0.01f, .top_p = 0.999f, .top_k = 5000, .least = -INFINITY},
+        {.inverse = 1e-3f, .top_p = 1, .least = -INFINITY},
+    };
+    struct mtr_sample_row row = ways[output % (sizeof ways / sizeof *ways)];
+    row.fraction = output * 2654435761u >> 8;
+    return row;
 }
 
 static void fill_rows(const struct rig *r, const struct rig_variant *v, struct view_block *b,
@@ -50,6 +70,11 @@ static void fill_rows(const struct rig *r, const struct rig_variant *v, struct v
     int32_t *starts = take(b, rows, &view->lane_starts);
     int32_t *outputs = take(b, rows, &view->output_rows);
     int32_t *last = take(b, LAST_TOKENS, &view->last_tokens);
+    const int32_t *sampling;
+    int32_t *ways = take(b, rows * WORDS, &sampling);
+    view->sampling = (const struct mtr_sample_row *)(const void *)sampling;
+    for (uint32_t i = 0; i < rows; i++)
+        memcpy(ways + i * WORDS, &(struct mtr_sample_row[]){sample_row(i)}, WORDS * sizeof *ways);
     for (uint32_t i = 0; i < LAST_TOKENS; i++)
         last[i] = (int32_t)(r->vocab ? i * 2654435761u % r->vocab : 0);
     for (uint32_t s = 0; s < r->sequence_count; s++)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* argmax: the lowest of equals, no NaN, and a slot's last token from the lane's last row. */
+/* argmax: the lowest of equals, no NaN, and a slot's last token from the lane's last row. sample:
+ * the tokens of the executor's sampler. */
 #include "kernels/args/sample.h"
 
+#include "common/base/philox.h"
 #include "tests/unit/kernels/kernel_test.h"
+#include "worker/exec/sampler.h"
 
 #define ROWS   5
 #define STRIDE 5000
@@ -81,8 +84,85 @@ START_TEST(equals_and_strangers)
 }
 END_TEST
 
+#define VOCAB 700
+
+static struct mtr_sample_row row_of(const struct mtr_sampling *s, uint32_t position)
+{
+    return (struct mtr_sample_row){
+        .inverse = s->temperature < MTR_SAMPLER_GREEDY_BELOW ? 0 : 1 / s->temperature,
+        .top_p = s->top_p,
+        .least = s->min_p > 0 ? logf(s->min_p) : -INFINITY,
+        .top_k = s->top_k,
+        .fraction = (uint32_t)(mtr_uniform(s->seed, position, 0) * 16777216.0f),
+    };
+}
+
+/* Row r of the logits under the r-th of these, many times over. */
+static void draw_all(const float *x, const struct mtr_sampling *how, uint32_t draws)
+{
+    struct mtr_sampler_scratch scratch;
+    ck_assert(mtr_sampler_scratch_init(&scratch, VOCAB, NULL));
+    for (uint32_t position = 1; position <= draws; position++) {
+        struct mtr_sample_row rows[ROWS];
+        struct mtr_step_view view = step;
+        int32_t tokens[ROWS], last[4];
+        view.sampling = rows;
+        for (uint32_t r = 0; r < ROWS; r++)
+            rows[r] = row_of(&how[r], position);
+        struct mtr_sample_args args = {&view, x, tokens, last, VOCAB, STRIDE};
+        run_kernel("sample", MTR_ISA_PORTABLE, &args, ROWS, 1);
+        for (uint32_t r = 0; r < ROWS; r++) {
+            const struct mtr_sampler_input in = {.logits = x + r * STRIDE,
+                                                 .vocab = VOCAB,
+                                                 .sampling = &how[r],
+                                                 .position = position};
+            ck_assert_int_eq(tokens[r], (int32_t)mtr_sample(&in, &scratch));
+        }
+    }
+    mtr_sampler_scratch_free(&scratch);
+}
+
+START_TEST(draws_as_the_sampler_does)
+{
+    struct noise n = {11};
+    float *x = noise_floats(&n, ROWS * STRIDE);
+    for (uint32_t i = 0; i < ROWS * STRIDE; i++)
+        x[i] = floorf(x[i] * 40) / 4; /* equals */
+    x[STRIDE + 3] = NAN;
+    x[2 * STRIDE + 9] = -INFINITY;
+    const struct mtr_sampling how[ROWS] = {
+        {.temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = 1},
+        {.temperature = 0.7f, .top_p = 0.9f, .repetition_penalty = 1, .seed = 2},
+        {.temperature = 2, .top_p = 0.95f, .top_k = 40, .repetition_penalty = 1, .seed = 3},
+        {.temperature = 1.5f, .top_p = 1, .min_p = 0.05f, .repetition_penalty = 1, .seed = 4},
+        {.temperature = 0, .top_p = 0.5f, .top_k = 3, .repetition_penalty = 1, .seed = 5},
+    };
+    draw_all(x, how, 30);
+    free(x);
+}
+END_TEST
+
+START_TEST(draws_from_a_flat_row_and_a_steep_one)
+{
+    float *x = must_alloc(ROWS * STRIDE * sizeof *x);
+    for (uint32_t i = 0; i < ROWS * STRIDE; i++)
+        x[i] = i % 7 == 3 ? 50 : i / STRIDE % 2 ? 50 : -50;
+    const struct mtr_sampling how[ROWS] = {
+        {.temperature = 1, .top_p = 1, .top_k = 1, .repetition_penalty = 1, .seed = 1},
+        {.temperature = 1, .top_p = 0.1f, .repetition_penalty = 1, .seed = 2},
+        {.temperature = 30, .top_p = 1, .top_k = 650, .repetition_penalty = 1, .seed = 3},
+        {.temperature = 100, .top_p = 0, .min_p = 1, .repetition_penalty = 1, .seed = 4},
+        {.temperature = 0.01f, .top_p = 1, .min_p = 2, .repetition_penalty = 1, .seed = 5},
+    };
+    draw_all(x, how, 20);
+    free(x);
+}
+END_TEST
+
 MTR_CHECK_MAIN("kernels/sample")
 {
+    tcase_add_test(tc, draws_as_the_sampler_does);
+    tcase_add_test(tc, draws_from_a_flat_row_and_a_steep_one);
     tcase_add_test(tc, finds_the_largest);
     tcase_add_test(tc, equals_and_strangers);
 }
