@@ -23,6 +23,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/circuit/rules.h"
+#include "common/circuit/target.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 
@@ -186,6 +187,11 @@ static bool load_model(struct broker *b, struct mtr_error *err)
              MTR_STR_ARG(b->model->name), b->model->plan->circuit,
              mtr_tokenizer_describe(b->model->tokenizer), b->model->max_sequence_tokens,
              (double)(mtr_now_ns(&clock) - start) / 1e6);
+    if (b->model->target)
+        mtr_info(&b->log,
+                 "taken for %s: sampling and template as class %s has them where neither "
+                 "request nor checkpoint says",
+                 b->model->target->model, b->model->plan->hardware);
     if (!b->model->chat_template)
         mtr_warn(&b->log, "the model has no chat template: /v1/chat/completions will refuse");
     return true;

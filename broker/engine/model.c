@@ -13,6 +13,7 @@
 #include "common/circuit/compile.h"
 #include "common/circuit/preflight.h"
 #include "common/circuit/source.h"
+#include "common/circuit/target.h"
 #include "common/config/config.h"
 
 #define MODEL_ARENA_BYTES  ((size_t)4 << 30)
@@ -103,8 +104,17 @@ static bool add_stop(struct mtr_served_model *m, uint32_t *ids, uint32_t id)
     return true;
 }
 
+/* The checkpoint's word, then what the class knows of the model, then nothing. */
+static double said(double checkpoint, double target, double otherwise)
+{
+    return checkpoint >= 0 ? checkpoint : target >= 0 ? target : otherwise;
+}
+
 static bool load_generation(struct mtr_served_model *m, struct mtr_error *err)
 {
+    static const struct mtr_target_model nothing = {
+        .temperature = -1, .top_p = -1, .min_p = -1, .repetition_penalty = -1, .top_k = -1};
+    const struct mtr_target_model *t = m->target ? m->target : &nothing;
     struct mtr_generation g;
     size_t eog_count;
     const uint32_t *eog = mtr_tokenizer_eog(m->tokenizer, &eog_count);
@@ -120,17 +130,46 @@ static bool load_generation(struct mtr_served_model *m, struct mtr_error *err)
         add_stop(m, ids, eog[i]);
     m->stop_ids = ids;
     m->defaults = (struct mtr_served_model_defaults){
-        .temperature = g.temperature < 0 ? 1 : (float)g.temperature,
-        .top_p = g.top_p < 0 ? 1 : (float)g.top_p,
-        .min_p = g.min_p < 0 ? 0 : (float)g.min_p,
-        .top_k = g.top_k < 0 ? 0 : (uint32_t)g.top_k,
-        .repetition_penalty = g.repetition_penalty < 0 ? 1 : (float)g.repetition_penalty,
+        .temperature = (float)said(g.temperature, t->temperature, 1),
+        .top_p = (float)said(g.top_p, t->top_p, 1),
+        .min_p = (float)said(g.min_p, t->min_p, 0),
+        .top_k = (uint32_t)said((double)g.top_k, t->top_k, 0),
+        .repetition_penalty = (float)said(g.repetition_penalty, t->repetition_penalty, 1),
     };
     return true;
 }
 
 /* ---- Plan -------------------------------------------------------------------------------------
  */
+
+static bool take_variables(struct mtr_served_model *m, const struct mtr_target_model *t,
+                           struct mtr_error *err)
+{
+    struct mtr_json_member *members =
+        mtr_arena_calloc(&m->arena, t->variable_count, sizeof *members);
+    struct mtr_json *object = mtr_arena_calloc(&m->arena, 1, sizeof *object);
+    if (!members || !object)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory loading the model");
+    for (uint32_t i = 0; i < t->variable_count; i++)
+        members[i] =
+            (struct mtr_json_member){mtr_str(t->variables[i].name),
+                                     {.kind = MTR_JSON_BOOL, .boolean = t->variables[i].value}};
+    *object =
+        (struct mtr_json){.kind = MTR_JSON_OBJECT, .count = t->variable_count, .members = members};
+    m->template_defaults = object;
+    return true;
+}
+
+static bool choose_target(struct mtr_served_model *m, struct mtr_str model_type,
+                          struct mtr_error *err)
+{
+    uint32_t count;
+    const struct mtr_target_model *models = mtr_target_models(&count);
+    const struct mtr_target_subject subject = {m->plan->hardware, model_type, m->plan->hidden,
+                                               mtr_str(m->checkpoint->name)};
+    return mtr_target_choose(models, count, &subject, &m->target, err) &&
+           (!m->target || !m->target->variable_count || take_variables(m, m->target, err));
+}
 
 static bool load_plan(struct mtr_served_model *m, const struct mtr_served_model_options *o,
                       struct mtr_error *err)
@@ -151,6 +190,8 @@ static bool load_plan(struct mtr_served_model *m, const struct mtr_served_model_
     if (!m->plan)
         return false;
     m->max_sequence_tokens = m->plan->limits.max_sequence_tokens;
+    if (!choose_target(m, config.architecture, err))
+        return false;
     /* The workers look too, but a checkpoint that can't be served should be refused before any is
      * started. */
     return o->dummy_weights || mtr_preflight(m->plan, m->checkpoint, NULL, err);

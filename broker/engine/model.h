@@ -15,6 +15,7 @@
 #include "common/base/json.h"
 #include "common/circuit/plan.h"
 
+struct mtr_target_model;
 struct mtr_template;
 struct mtr_checkpoint;
 
@@ -31,7 +32,8 @@ struct mtr_served_model_options {
     const char *template_file;     /* overrides the checkpoint's, or NULL */
 };
 
-/* Defaults that the checkpoint recommends; absent ones are the neutral values. */
+/* Defaults that the checkpoint recommends, then those of its MODEL.toml; absent ones are the
+ * neutral values. */
 struct mtr_served_model_defaults {
     float temperature, top_p, min_p, repetition_penalty;
     uint32_t top_k;
@@ -45,6 +47,8 @@ struct mtr_served_model {
     struct mtr_tokenizer *tokenizer;
     const struct mtr_template *chat_template;  /* NULL: none; chat requests are refused */
     const struct mtr_json *template_variables; /* bos_token, eos_token, ... */
+    const struct mtr_json *template_defaults;  /* where a request says nothing; NULL: none */
+    const struct mtr_target_model *target;     /* what the class knows of this model, or NULL */
     const struct mtr_plan *plan;
     struct mtr_served_model_defaults defaults;
     uint32_t stop_count;

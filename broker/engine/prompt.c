@@ -36,7 +36,8 @@ static bool collect(struct variables *v, const struct mtr_served_model *model,
 {
     struct mtr_json yes = {.kind = MTR_JSON_BOOL, .boolean = !r->continue_final_message};
     struct mtr_json none = {.kind = MTR_JSON_NULL};
-    bool ok = add_members(v, r->template_kwargs) && add_members(v, model->template_variables) &&
+    bool ok = add_members(v, model->template_defaults) && add_members(v, r->template_kwargs) &&
+              add_members(v, model->template_variables) &&
               add_variable(v, MTR_STR("messages"), *r->messages) &&
               add_variable(v, MTR_STR("tools"), r->tools ? *r->tools : none) &&
               add_variable(v, MTR_STR("documents"), none) &&

@@ -20,6 +20,7 @@ class Hardware:
     def __init__(self, out, sources, path):
         self.out, self.where, self.resolved = out, sources.name(path), False
         self.table = sources.load(path)
+        self.own = dict(self.table)  # as it stands in the file
         self.name = self.table.get("name")
         if self.name != path.parent.name:
             fail(self.where, f"the folder of class {self.name} has another name")
@@ -205,7 +206,7 @@ class Hardware:
         serving = [take(defaults, k, f"{self.where}: [defaults]")
                    for k in ("max_batch_size", "max_prefill_tokens")]
         nothing_left(defaults, f"{self.where}: [defaults]")
-        for key in ("fusions", "ptx"):  # the one is resolved, the other gen_kernels.py's
+        for key in ("fusions", "models", "ptx"):  # resolved, models.py's, gen_kernels.py's
             take(table, key, self.where, None)
         text = row(quote(name), *words, *formats, *serving, len(families), len(rules),
                    out.array("struct mtr_family", families),

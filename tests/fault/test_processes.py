@@ -45,7 +45,8 @@ def ends_wrong(*arguments, word, lines, status):
 
 def test_a_wrong_flag_starts_nothing():
     for flag, word in ((["--prot", "1"], "--port"), (["--port", "x"], "port"),
-                       (["--log-level", "loud"], "log-level"), (["--max-batch-size", "9999"], "batch"),
+                       (["--log-level", "loud"], "log-level"),
+                       (["--max-batch-size", "9999"], "batch"),
                        (["--curve-key", "k.key"], "--curve-allow")):
         ends_wrong("/nonexistent/model", *flag, word=word, lines=2, status=2)
 

@@ -63,8 +63,11 @@ struct mtr_backend_ops {
                  size_t bytes, struct mtr_error *err);
 
     /* Kernels. The same names on every class; NULL and MTR_NOT_FOUND when the class lacks one.
-     * `args` is the struct of kernels/args for the kernel's family, copied before launch
-     * returns. */
+     * `args` is the struct of kernels/args for the kernel's family, copied before launch returns.
+     * use_target, before the first look-up of what it changes: those that the build has for this
+     * model and format alone (kernels/<class>/<model>/<quant>), if any; NULL where a class has one
+     * set for all. */
+    void (*use_target)(struct mtr_backend *b, const char *model, const char *quant);
     struct mtr_kernel *(*kernel)(struct mtr_backend *b, const char *module, const char *function,
                                  struct mtr_error *err);
     bool (*launch)(struct mtr_backend *b, struct mtr_stream *s, struct mtr_kernel *k,

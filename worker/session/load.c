@@ -10,6 +10,7 @@
 #include "common/base/hash.h"
 #include "common/circuit/compile.h"
 #include "common/circuit/source.h"
+#include "common/circuit/target.h"
 #include "worker/exec/logprobs.h"
 
 #define MEMORY_PERCENT 90         /* of the device, when the broker does not say */
@@ -71,8 +72,23 @@ static bool check_digest(const struct mtr_plan *plan, const ProtobufCBinaryData 
                     ours, theirs);
 }
 
+/* Kernels made for this very model, where the build has some. */
+static bool use_target(const struct mtr_loaded *m, struct mtr_str model_type,
+                       struct mtr_backend *backend, struct mtr_error *err)
+{
+    uint32_t count;
+    const struct mtr_target_model *models = mtr_target_models(&count), *chosen;
+    const struct mtr_target_subject subject = {m->plan->hardware, model_type, m->plan->hidden,
+                                               mtr_str(m->checkpoint->name)};
+    if (!mtr_target_choose(models, count, &subject, &chosen, err))
+        return false;
+    if (chosen && backend->ops->use_target)
+        backend->ops->use_target(backend, chosen->model, mtr_target_quant(m->plan));
+    return true;
+}
+
 static bool make_plan(struct mtr_loaded *m, const Mtr__LoadModel *l, const char *hardware,
-                      struct mtr_error *err)
+                      struct mtr_backend *backend, struct mtr_error *err)
 {
     struct mtr_plan_options options;
     struct mtr_config config;
@@ -83,7 +99,8 @@ static bool make_plan(struct mtr_loaded *m, const Mtr__LoadModel *l, const char 
         return false;
     struct mtr_model_source source = mtr_model_source_of(m->checkpoint, &config);
     m->plan = mtr_plan_build(&m->arena, &source, &options, err);
-    return m->plan && check_digest(m->plan, &l->plan_digest, err);
+    return m->plan && check_digest(m->plan, &l->plan_digest, err) &&
+           use_target(m, config.architecture, backend, err);
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -187,7 +204,7 @@ bool mtr_load_model(struct mtr_loaded *m, const Mtr__LoadModel *l, struct mtr_ba
     mtr_arena_init(&m->arena, HEADERS_BYTES);
     bool ok =
         check_shape(l, err) && backend->ops->info(backend, &device, err) &&
-        make_plan(m, l, device.hardware, err) && make_budget(m, l, backend, err) &&
+        make_plan(m, l, device.hardware, backend, err) && make_budget(m, l, backend, err) &&
         mtr_exec_divide_cache(m->plan, l->max_slots, m->budget.cache, m->budget.group_blocks, err);
     if (ok) {
         count_cache(m);

@@ -59,8 +59,21 @@ START_TEST(images_past_the_end_fit_nothing)
 }
 END_TEST
 
+START_TEST(a_model_without_kernels_of_its_own_changes_nothing)
+{
+    struct cuda_rig r = cuda_rig_open();
+    struct mtr_backend *b = cuda_rig_backend(&r);
+    const struct mtr_kernel_target *before = mtr_cuda_of(b)->target;
+    b->ops->use_target(b, "abacus", "bf16");
+    ck_assert_ptr_eq(mtr_cuda_of(b)->target, before);
+    b->ops->destroy(b);
+    cuda_rig_close(&r);
+}
+END_TEST
+
 MTR_CHECK_MAIN("backend/device")
 {
+    tcase_add_test(tc, a_model_without_kernels_of_its_own_changes_nothing);
     tcase_add_test(tc, a_device_has_the_class_that_was_compiled_for_it);
     tcase_add_test(tc, other_devices_run_the_baseline_as_ptx);
     tcase_add_test(tc, what_fits_nothing_is_refused);

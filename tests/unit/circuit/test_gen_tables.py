@@ -21,6 +21,8 @@ ATTENTION = "kernels/circuits/blocks/attention.toml"
 LLAMA = "kernels/circuits/llama.toml"
 MAP = "kernels/circuits/llama.config.toml"
 FUSIONS = "kernels/host/common/FUSIONS.toml"
+SMOL = "kernels/gb10/smollm2-135m/MODEL.toml"
+QWEN = "kernels/gb10/qwen3-8b/MODEL.toml"
 POINTS = "kernels/host/common/KERNEL_FAMILIES.toml"
 
 MISTAKES = [
@@ -62,6 +64,12 @@ MISTAKES = [
     ("kernels/gb10/HARDWARE.toml", 'fusions = "host"', "", "FUSIONS.toml: no such file"),
     ("kernels/host/HARDWARE.toml", "max_batch_size", "max_batch", "max_batch_size is missing"),
     ("kernels/hopper/HARDWARE.toml", "max_batch_size", "max_batch", "unknown entry max_batch"),
+    (SMOL, "hidden_size = 576", "hidden = 576", "unknown entry hidden"),
+    (SMOL, "temperature = 0.2", "temperature = 20", "temperature = 20 is not in [0, 5]"),
+    (SMOL, '"smollm2"', '"SmolLM2"', "names are in lower case"),
+    (SMOL, "[[match]]", "[[mach]]", "match is missing"),
+    (QWEN, "enable_thinking = true", "enable_thinking = 1", "is not true or false"),
+    ("kernels/host/HARDWARE.toml", 'models = "gb10"', 'models = "gb9"', "there is no class gb9"),
     ("kernels/DEVICES.toml", 'title = "B200"', 'tittle = "B200"', "title is missing"),
     ("common/circuit/ir.c", '"norm", "x", "y", "weight", "eps', '"norm", "x", "y", "weight", "epsi',
      "unknown parameter epsi"),

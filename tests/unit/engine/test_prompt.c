@@ -91,6 +91,22 @@ START_TEST(variables_of_the_request)
 }
 END_TEST
 
+START_TEST(a_model_s_variables_stand_where_the_request_says_nothing)
+{
+    const struct mtr_json_member extra = {MTR_STR("extra"), {.kind = MTR_JSON_BOOL}};
+    const struct mtr_json defaults = {.kind = MTR_JSON_OBJECT, .count = 1, .members = &extra};
+    const char *plain = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
+    ck_assert(encode(mtr_openai_chat(), plain));
+    size_t without = ids.count;
+    model.template_defaults = &defaults; /* prints False */
+    ck_assert(encode(mtr_openai_chat(), plain));
+    ck_assert_uint_gt(ids.count, without);
+    ck_assert(encode(mtr_openai_chat(), "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
+                                        "\"chat_template_kwargs\":{\"extra\":\"\"}}"));
+    ck_assert_uint_eq(ids.count, without);
+}
+END_TEST
+
 START_TEST(what_the_template_refuses)
 {
     ck_assert(!encode(mtr_openai_chat(), "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}"));
@@ -124,6 +140,7 @@ MTR_CHECK_MAIN("engine/prompt")
     tcase_add_test(tc, messages_through_the_template);
     tcase_add_test(tc, special_tokens_of_clients_are_text);
     tcase_add_test(tc, variables_of_the_request);
+    tcase_add_test(tc, a_model_s_variables_stand_where_the_request_says_nothing);
     tcase_add_test(tc, what_the_template_refuses);
     tcase_add_test(tc, raw_texts_and_ids);
 }

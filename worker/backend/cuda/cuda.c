@@ -370,6 +370,7 @@ static const struct mtr_backend_ops cuda_ops = {
     .download = cuda_download,
     .copy = cuda_copy,
     .fill = cuda_fill,
+    .use_target = mtr_cuda_use_target,
     .kernel = mtr_cuda_kernel,
     .launch = cuda_launch,
     .tensor_map = cuda_tensor_map,
@@ -437,9 +438,4 @@ bool mtr_cuda_probe(const struct mtr_cuda_options *o, struct mtr_device_info *ou
         describe(&device, target, out);
     mtr_cuda_close(&driver);
     return target != NULL;
-}
-
-void mtr_cuda_use_target(struct mtr_backend *b, const struct mtr_kernel_target *target)
-{
-    mtr_cuda_of(b)->target = target;
 }

@@ -38,7 +38,4 @@ struct mtr_backend *mtr_cuda_backend_create(const struct mtr_cuda_options *optio
 bool mtr_cuda_probe(const struct mtr_cuda_options *options, struct mtr_device_info *out,
                     struct mtr_error *err);
 
-/* Kernels of a model's own target, from now on: call it before the first look-up. */
-void mtr_cuda_use_target(struct mtr_backend *b, const struct mtr_kernel_target *target);
-
 #endif

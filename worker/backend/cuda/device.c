@@ -137,3 +137,21 @@ const struct mtr_kernel_target *mtr_cuda_find_target(const struct mtr_cuda_devic
     refuse(device, hardware, err);
     return NULL;
 }
+
+static bool is_leaf(const struct mtr_kernel_target *t, const char *hardware, const char *model,
+                    const char *quant)
+{
+    return strcmp(t->hardware, hardware) == 0 && strcmp(t->model, model) == 0 &&
+           strcmp(t->quant, quant) == 0;
+}
+
+void mtr_cuda_use_target(struct mtr_backend *b, const char *model, const char *quant)
+{
+    struct mtr_cuda *c = mtr_cuda_of(b);
+    uint32_t count;
+    const struct mtr_kernel_target *targets = mtr_kernel_targets(&count);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_leaf(&targets[i], c->target->hardware, model, quant) &&
+            (fits(&targets[i], false, &c->device) || fits(&targets[i], true, &c->device)))
+            c->target = &targets[i];
+}

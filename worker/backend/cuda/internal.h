@@ -85,6 +85,9 @@ bool mtr_cuda_image_waits(uint32_t image);
 const struct mtr_kernel_target *mtr_cuda_find_target(const struct mtr_cuda_device *device,
                                                      const char *hardware, struct mtr_error *err);
 
+/* The leaf of that model and quantization, if its images fit the device; else nothing changes. */
+void mtr_cuda_use_target(struct mtr_backend *b, const char *model, const char *quant);
+
 /* The function of the target's module, loaded if it is the first of it. */
 struct mtr_kernel *mtr_cuda_kernel(struct mtr_backend *b, const char *module, const char *function,
                                    struct mtr_error *err);
