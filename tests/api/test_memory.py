@@ -10,7 +10,7 @@ import time
 
 from server import Broker, Server, run_tests
 
-LIMIT_MB, BODY_BYTES = 24, 1 << 20
+LIMIT_MB, BODY_BYTES, CLIENTS = 24, 1 << 20, 400
 FLAGS = ("--max-request-mb", str(LIMIT_MB), "--max-body-bytes", str(BODY_BYTES),
          "--max-seq-len", "512", "--client-timeout", "20")
 CHAT = "/v1/chat/completions"
@@ -59,15 +59,16 @@ def test_bodies_that_never_end():
     with started() as server:
         before = resident_mb(server.process.pid)
         expected = server.chat("hi", max_tokens=8, temperature=0, ignore_eos=True)
-        socks = [half_body(server, BODY_BYTES - 1000) for _ in range(150)]
+        socks = [half_body(server, BODY_BYTES - 1000) for _ in range(CLIENTS)]
         time.sleep(0.3)
         grown = resident_mb(server.process.pid) - before
-        print(f"      {grown:.0f} MB more for 150 MB of bodies")
-        assert grown < 2 * LIMIT_MB, grown
+        print(f"      {grown:.0f} MB more for {CLIENTS} MB of bodies")
+        # What is read between two looks, and what the allocator keeps, come on top.
+        assert grown < 4 * LIMIT_MB < CLIENTS / 4, grown
         assert server.chat("hi", max_tokens=8, temperature=0, ignore_eos=True) == expected
         answers = [answer_of(s) for s in socks]
         cut = [a for a in answers if a]
-        assert len(cut) >= 100, f"only {len(cut)} were answered"
+        assert len(cut) >= CLIENTS - 2 * LIMIT_MB, f"only {len(cut)} were answered"
         for a in cut:
             head, _, body = a.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 429 ") and b"retry-after: " in head, a
