@@ -92,10 +92,11 @@ static bool start(struct mtr_cuda_driver *d, struct mtr_error *err)
     return true;
 }
 
+/* A driver has threads and handlers of its own: once started it stays. */
 bool mtr_cuda_open(struct mtr_cuda_driver *d, const char *path, struct mtr_error *err)
 {
     *d = (struct mtr_cuda_driver){0};
-    d->handle = dlopen(path ? path : DEFAULT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    d->handle = dlopen(path ? path : DEFAULT_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!d->handle)
         return mtr_fail(err, MTR_NOT_FOUND, "there is no CUDA driver: %s", dlerror());
     if (find_all(d, err) && start(d, err))
