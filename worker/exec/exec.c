@@ -53,7 +53,8 @@ static bool init_flight(struct mtr_exec *e, struct mtr_flight *f, struct mtr_err
     const struct mtr_plan_limits *l = &e->plan->limits;
     mtr_arena_init(&f->arena, RESULT_BYTES);
     f->rows = calloc(l->max_step_outputs, sizeof *f->rows);
-    if (!f->rows)
+    f->samples = calloc(l->max_step_outputs, sizeof *f->samples);
+    if (!f->rows || !f->samples)
         return mtr_fail(err, MTR_NO_MEMORY, "no memory for %u rows", l->max_step_outputs);
     f->first = ops->event_create(e->backend, err);
     f->last = f->first ? ops->event_create(e->backend, err) : NULL;
@@ -68,8 +69,9 @@ static bool init_device(struct mtr_exec *e, struct mtr_error *err)
 {
     const struct mtr_backend_ops *ops = e->backend->ops;
     e->stream = ops->stream_create(e->backend, err);
-    e->argmax = e->stream ? ops->kernel(e->backend, "sample", "argmax", err) : NULL;
-    if (!e->argmax)
+    const char *choose = e->device.direct ? "argmax" : "sample"; /* sampling here is faster */
+    e->choose = e->stream ? ops->kernel(e->backend, "sample", choose, err) : NULL;
+    if (!e->choose)
         return false;
     for (uint32_t i = 0; i < MTR_PLANS_IN_FLIGHT; i++)
         if (!init_flight(e, &e->flights[i], err))
@@ -133,6 +135,7 @@ static void free_flight(struct mtr_exec *e, struct mtr_flight *f)
         ops->event_destroy(e->backend, f->last);
     if (f->first)
         ops->event_destroy(e->backend, f->first);
+    free(f->samples);
     free(f->rows);
     mtr_arena_free(&f->arena);
 }

@@ -16,6 +16,7 @@
 #define MTR_EXEC_EXECUTOR_H
 
 #include "common/base/arena.h"
+#include "kernels/args/sample.h"
 #include "worker/exec/exec.h"
 #include "worker/exec/memory.h"
 #include "worker/exec/sampler.h"
@@ -25,10 +26,17 @@
 
 #define MTR_EXEC_MAX_SAMPLERS 64 /* threads that sample at once */
 
+/* Who chooses a token, and how. */
+enum mtr_choice {
+    MTR_CHOICE_GREEDY, /* the device: the largest logit */
+    MTR_CHOICE_DRAW,   /* the device: as mtr_sample_row says */
+    MTR_CHOICE_HOST,   /* sampler.c */
+};
+
 /* A lane of the step that gives something back. */
 struct mtr_lane_output {
     const struct mtr_lane *lane;
-    bool greedy;                         /* the largest logit is all that is asked for */
+    enum mtr_choice choice;              /* of its sampled tokens */
     uint32_t *sampled;                   /* [outputs] */
     struct mtr_token_logprobs *logprobs; /* [outputs], or NULL */
     struct mtr_token_logprobs *scores;   /* [count - 1], or NULL */
@@ -53,6 +61,7 @@ struct mtr_flight {
     struct mtr_lane_output *outputs; /* [plan->lane_count] */
     int32_t *chosen;                 /* pinned [max_step_outputs] by the device */
     struct mtr_output_row *rows;     /* [max_step_outputs] of the last pass */
+    struct mtr_sample_row *samples;  /* [max_step_outputs] the same for the device, which draws */
     uint32_t row_count, fetched;     /* rows below `fetched` are on their way or here */
     bool settles_later;              /* nothing of it is decided here: slots have advanced */
 };
@@ -65,8 +74,8 @@ struct mtr_exec {
     struct mtr_device_info device;
 
     struct mtr_stream *stream;
-    struct mtr_resolved_op *ops[MTR_MODE_COUNT]; /* [plan->lists[mode].count] */
-    struct mtr_kernel *argmax;
+    struct mtr_resolved_op *ops[MTR_MODE_COUNT];    /* [plan->lists[mode].count] */
+    struct mtr_kernel *choose;                      /* the tokens */
     struct mtr_graph **graphs[MTR_PLANS_IN_FLIGHT]; /* [max_lanes + 1] of decode steps, by width */
     struct mtr_exec_memory memory;
     struct mtr_slots slots;

@@ -10,7 +10,7 @@
  * while another is running is its own (view, staging, results), or is ordered by the stream
  * (tables, tokens, activations and caches on the device).
  *
- * Of a step whose tokens all are the device's choice everything but the tokens' ids is known as it
+ * Of a step whose tokens are all the device's choice everything but the tokens' ids is known as it
  * begins: slots advance at once, and the next step refers to what is pending. Such steps overlap.
  */
 #include "worker/exec/executor.h"
@@ -64,7 +64,7 @@ static bool settles_later(const struct mtr_exec *e, const struct mtr_flight *f)
 {
     for (uint32_t i = 0; i < f->plan->lane_count; i++) {
         const struct mtr_lane *l = &f->plan->lanes[i];
-        if (l->score || l->drafts || (l->outputs && !f->outputs[i].greedy))
+        if (l->score || l->drafts || (l->outputs && f->outputs[i].choice == MTR_CHOICE_HOST))
             return false;
     }
     return !e->observer.row;

@@ -7,11 +7,14 @@
  * rows of a pass can be sampled in any order and on any thread, and the acceptance of drafts is a
  * comparison afterwards. The token of row r (absolute position p) stands at position p + 1.
  *
- * Where the largest logit is all that is asked for, the device has found it already. The logits of
- * other rows are fetched, as many at a time as there is pinned memory for, and sampled here.
+ * What the device can choose by itself it has chosen already: the largest logit, and a draw where
+ * that is no matter for this process (choice_of). The logits of other rows are fetched, as many at
+ * a time as there is pinned memory for, and sampled here.
  */
+#include <math.h>
 #include <string.h>
 
+#include "common/base/philox.h"
 #include "worker/backend/host/pool.h"
 #include "worker/exec/executor.h"
 #include "worker/exec/logprobs.h"
@@ -33,12 +36,17 @@ static struct mtr_token_logprobs *room_for_logprobs(struct mtr_arena *a, uint32_
     return p;
 }
 
-/* Whether the token after each of the lane's sampled rows is the largest logit's. */
-static bool is_greedy(const struct mtr_lane *lane, const struct mtr_sampling *s)
+/* Who can choose the token after each of the lane's sampled rows. */
+static enum mtr_choice choice_of(const struct mtr_exec *e, const struct mtr_lane *lane,
+                                 const struct mtr_sampling *s)
 {
     uint32_t from;
-    return s->temperature < MTR_SAMPLER_GREEDY_BELOW && !s->logprobs && !s->bias_count &&
-           !lane->mask && !lane->banned_count && !mtr_sampling_reads_history(s, &from);
+    if (s->logprobs || s->bias_count || lane->mask || lane->banned_count ||
+        mtr_sampling_reads_history(s, &from))
+        return MTR_CHOICE_HOST;
+    if (s->temperature < MTR_SAMPLER_GREEDY_BELOW)
+        return MTR_CHOICE_GREEDY;
+    return e->device.direct || s->top_n_sigma > 0 ? MTR_CHOICE_HOST : MTR_CHOICE_DRAW;
 }
 
 static bool begin_lane(struct mtr_exec *e, struct mtr_arena *a, const struct mtr_lane *lane,
@@ -48,7 +56,7 @@ static bool begin_lane(struct mtr_exec *e, struct mtr_arena *a, const struct mtr
     uint32_t top = s->logprobs ? s->logprobs - 1 : 0;
     top = top < e->plan->vocab ? top : e->plan->vocab;
     out->lane = lane;
-    out->greedy = is_greedy(lane, s);
+    out->choice = choice_of(e, lane, s);
     out->sampled = mtr_arena_calloc(a, lane->outputs + 1, sizeof *out->sampled);
     if (s->logprobs && lane->outputs)
         out->logprobs = room_for_logprobs(a, lane->outputs, top);
@@ -83,6 +91,24 @@ static bool is_scored(const struct mtr_output_row *r)
     return r->out->scores && r->row + 1 < r->out->lane->count;
 }
 
+/* What the kernel is told of a row. */
+static struct mtr_sample_row sample_of(const struct mtr_exec *e, const struct mtr_output_row *r)
+{
+    const struct mtr_lane *lane = r->out->lane;
+    const struct mtr_sampling *s = &e->slots.slots[lane->slot].sampling;
+    uint32_t words[4];
+    if (!r->chosen || r->out->choice != MTR_CHOICE_DRAW)
+        return (struct mtr_sample_row){0};
+    mtr_philox(s->seed, lane->start + r->row + 1, 0, words);
+    return (struct mtr_sample_row){
+        .inverse = 1 / s->temperature,
+        .top_p = s->top_p,
+        .least = s->min_p > 0 ? logf(s->min_p) : -INFINITY,
+        .top_k = s->top_k,
+        .fraction = words[0] >> 8, /* as mtr_uniform */
+    };
+}
+
 void mtr_outputs_list(struct mtr_exec *e, struct mtr_flight *f, const struct mtr_pass *pass)
 {
     uint32_t n = 0;
@@ -91,8 +117,9 @@ void mtr_outputs_list(struct mtr_exec *e, struct mtr_flight *f, const struct mtr
         for (uint32_t j = s->count - s->outputs; j < s->count; j++, n++) {
             struct mtr_output_row *r = &f->rows[n];
             *r = (struct mtr_output_row){&f->outputs[s->lane], s->first + j, n, false, NULL};
-            r->chosen = r->out->greedy && !is_scored(r) && !e->observer.row &&
+            r->chosen = r->out->choice != MTR_CHOICE_HOST && !is_scored(r) && !e->observer.row &&
                         r->row >= silent_rows(r->out->lane);
+            f->samples[n] = sample_of(e, r);
         }
     }
     f->row_count = n;

@@ -65,7 +65,7 @@ static bool walk_all(const struct mtr_exec *e, const struct mtr_op_context *c, e
                      bool choose, struct mtr_error *err)
 {
     return walk(e, c, mode, err) &&
-           (!choose || mtr_op_sample(c, e->argmax, e->memory.chosen, e->slots.last_tokens, err));
+           (!choose || mtr_op_sample(c, e->choose, e->memory.chosen, e->slots.last_tokens, err));
 }
 
 /* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, ...: the first that is enough, at most `most`. */
@@ -139,7 +139,8 @@ bool mtr_exec_run(struct mtr_exec *e, struct mtr_flight *f, const struct mtr_pas
                   bool choose, struct mtr_error *err)
 {
     uint32_t lanes = pass->segment_count;
-    if (!mtr_view_fill(&f->view, e->backend, e->stream, f->plan, pass, &e->slots, err))
+    if (!mtr_view_fill(&f->view, e->backend, e->stream, f->plan, pass,
+                       e->device.direct ? NULL : f->samples, &e->slots, err))
         return false;
     if (e->device.graphs && pass->decode && pass->tokens == lanes && lanes)
         return replay(e, f, width_for(lanes, most_lanes(e)), err);
@@ -177,7 +178,8 @@ bool mtr_exec_warm_up(struct mtr_exec *e, struct mtr_error *err)
     const struct mtr_pass empty = {0};
     for (uint32_t i = 0; e->device.graphs && i < MTR_PLANS_IN_FLIGHT; i++) {
         struct mtr_flight *f = &e->flights[i];
-        if (!mtr_view_fill(&f->view, e->backend, e->stream, &nothing, &empty, &e->slots, err) ||
+        if (!mtr_view_fill(&f->view, e->backend, e->stream, &nothing, &empty, NULL, &e->slots,
+                           err) ||
             (i == 0 && !warm_list(e, f, err)) || !warm_graphs(e, f, err))
             return mtr_error_prefix(err, "warm-up");
     }

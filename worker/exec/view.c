@@ -18,6 +18,7 @@ enum array {
     LANE_SLOTS,
     LANE_ROWS,
     LANE_STARTS,
+    SAMPLE_ROWS, /* of structs; absent where none is given */
     ARRAY_COUNT
 };
 
@@ -27,13 +28,15 @@ static size_t align64(size_t n)
 }
 
 /* Offsets of the arrays; the one behind the last is the size of all. */
-static void lay_out(uint32_t tokens, uint32_t lanes, uint32_t outputs,
+static void lay_out(uint32_t tokens, uint32_t lanes, uint32_t outputs, uint32_t samples,
                     size_t offsets[ARRAY_COUNT + 1])
 {
+    const uint32_t words = sizeof(struct mtr_sample_row) / sizeof(int32_t);
     const uint32_t lengths[ARRAY_COUNT] = {
-        [OUTPUT_ROWS] = outputs, [TOKEN_IDS] = tokens, [POSITIONS] = tokens,
-        [TOKEN_LANES] = tokens,  [LANE_SLOTS] = lanes, [LANE_ROWS] = lanes + 1,
-        [LANE_STARTS] = lanes,
+        [OUTPUT_ROWS] = outputs, [TOKEN_IDS] = tokens,
+        [POSITIONS] = tokens,    [TOKEN_LANES] = tokens,
+        [LANE_SLOTS] = lanes,    [LANE_ROWS] = lanes + 1,
+        [LANE_STARTS] = lanes,   [SAMPLE_ROWS] = samples * words,
     };
     offsets[0] = align64(sizeof(struct mtr_step_view));
     for (uint32_t a = 0; a < ARRAY_COUNT; a++)
@@ -43,7 +46,7 @@ static void lay_out(uint32_t tokens, uint32_t lanes, uint32_t outputs,
 size_t mtr_view_bytes(const struct mtr_plan_limits *l)
 {
     size_t offsets[ARRAY_COUNT + 1];
-    lay_out(l->max_step_tokens, l->max_lanes, l->max_step_outputs, offsets);
+    lay_out(l->max_step_tokens, l->max_lanes, l->max_step_outputs, l->max_step_outputs, offsets);
     return offsets[ARRAY_COUNT];
 }
 
@@ -93,16 +96,17 @@ static void fill_segment(int32_t *const arrays[ARRAY_COUNT], const struct mtr_se
         arrays[OUTPUT_ROWS][output + i] = (int32_t)(row + s->count - s->outputs + i);
 }
 
+/* The arrays of int32_t; the last is another kind. */
 static void point_to_device(struct mtr_step_view *view, const uint8_t *device,
                             const size_t offsets[ARRAY_COUNT + 1], const struct mtr_slots *slots)
 {
-    const int32_t **fields[ARRAY_COUNT] = {
+    const int32_t **fields[SAMPLE_ROWS] = {
         [TOKEN_IDS] = &view->token_ids,     [POSITIONS] = &view->positions,
         [TOKEN_LANES] = &view->token_lanes, [LANE_SLOTS] = &view->lane_slots,
         [LANE_ROWS] = &view->lane_rows,     [LANE_STARTS] = &view->lane_starts,
         [OUTPUT_ROWS] = &view->output_rows,
     };
-    for (uint32_t a = 0; a < ARRAY_COUNT; a++)
+    for (uint32_t a = 0; a < SAMPLE_ROWS; a++)
         *fields[a] = (const int32_t *)(device + offsets[a]);
     view->last_tokens = slots->last_tokens;
     for (uint32_t g = 0; g < slots->group_count; g++) {
@@ -113,11 +117,12 @@ static void point_to_device(struct mtr_step_view *view, const uint8_t *device,
 
 bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_stream *stream,
                    const struct mtr_step_plan *plan, const struct mtr_pass *pass,
-                   const struct mtr_slots *slots, struct mtr_error *err)
+                   const struct mtr_sample_row *samples, const struct mtr_slots *slots,
+                   struct mtr_error *err)
 {
     size_t offsets[ARRAY_COUNT + 1];
     int32_t *arrays[ARRAY_COUNT];
-    lay_out(pass->tokens, pass->segment_count, pass->outputs, offsets);
+    lay_out(pass->tokens, pass->segment_count, pass->outputs, samples ? pass->outputs : 0, offsets);
     for (uint32_t a = 0; a < ARRAY_COUNT; a++)
         arrays[a] = (int32_t *)(v->host + offsets[a]);
     uint32_t row = 0, output = 0, longest = 0;
@@ -137,6 +142,10 @@ bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_s
     view->outputs = output;
     view->max_context = longest;
     point_to_device(view, v->device, offsets, slots);
+    view->sampling =
+        samples ? (const struct mtr_sample_row *)(v->device + offsets[SAMPLE_ROWS]) : NULL;
+    if (samples)
+        memcpy(v->host + offsets[SAMPLE_ROWS], samples, output * sizeof *samples);
     return backend->ops->upload(backend, stream, v->device, v->host, offsets[ARRAY_COUNT], err);
 }
 

@@ -15,7 +15,7 @@
 #include "common/base/error.h"
 #include "common/circuit/plan.h"
 #include "common/wire/step.h"
-#include "kernels/args/step.h"
+#include "kernels/args/sample.h"
 #include "worker/backend/backend.h"
 #include "worker/exec/slots.h"
 
@@ -46,10 +46,11 @@ bool mtr_view_init(struct mtr_view *v, struct mtr_backend *backend,
 void mtr_view_free(struct mtr_view *v, struct mtr_backend *backend);
 
 /* Fills and uploads the view of a pass. Tokens come from the slots' histories; one that is still on
- * the device only is named by its slot. */
+ * the device only is named by its slot. samples [pass->outputs] or NULL. */
 bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_stream *stream,
                    const struct mtr_step_plan *plan, const struct mtr_pass *pass,
-                   const struct mtr_slots *slots, struct mtr_error *err);
+                   const struct mtr_sample_row *samples, const struct mtr_slots *slots,
+                   struct mtr_error *err);
 
 const struct mtr_step_view *mtr_view_device(const struct mtr_view *v);
 const int32_t *mtr_view_device_outputs(const struct mtr_view *v); /* output_rows on the device */

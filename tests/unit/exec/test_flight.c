@@ -157,6 +157,49 @@ START_TEST(the_host_class_gives_the_same_tokens)
 }
 END_TEST
 
+/* Tokens that the device draws, each read by the next step before this process has seen it, are
+ * those that the host class draws. */
+START_TEST(drawn_tokens_are_those_of_the_host)
+{
+    static const struct mtr_sampling kinds[] = {
+        {.temperature = 0.8f, .top_p = 1, .repetition_penalty = 1, .seed = 1},
+        {.temperature = 1.5f, .top_p = 0.8f, .repetition_penalty = 1, .seed = 2},
+        {.temperature = 3, .top_p = 1, .top_k = 5, .repetition_penalty = 1, .seed = 3},
+        {.temperature = 2, .top_p = 0.95f, .top_k = 20, .min_p = 0.05f, .repetition_penalty = 1},
+    };
+    static struct flying plans[MTR_PLANS_IN_FLIGHT];
+    static struct rig r;
+    uint32_t want[STEPS], got[3][STEPS], counts[3] = {0}, differs = 0;
+    rig_open(&r, 8, MTR_F32);
+    struct mtr_lane lane = rig_lane(0, 0, 0, text, PROMPT, 1);
+    for (uint32_t i = 0; i < RIG_TOKENS; i++)
+        text[i] = rig_token(i);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        lane.sampling = &kinds[_i];
+        rig_step(&r, &lane, 1);
+        want[i] = r.result.lanes[0].tokens[0];
+        lane = rig_lane(0, 0, PROMPT + i, NULL, 1, 1);
+    }
+    rig_close(&r);
+    open_device(true);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        struct flying *p = &plans[step % MTR_PLANS_IN_FLIGHT];
+        make_plan(p, step, 99);
+        p->lanes[0].sampling = step ? NULL : &kinds[_i];
+        ck_assert(mtr_exec_can_begin(d.exec, &p->plan));
+        ck_assert_msg(mtr_exec_begin(d.exec, &p->plan, &err), "%s", err.message);
+        if (step)
+            take(got, counts);
+    }
+    take(got, counts);
+    ck_assert_mem_eq(got[0], want, sizeof want);
+    for (uint32_t i = 1; i < STEPS; i++)
+        differs += want[i] != want[0];
+    ck_assert_uint_gt(differs, 0);
+    close_device();
+}
+END_TEST
+
 START_TEST(nothing_is_waited_for_before_a_step_finishes)
 {
     static struct flying p;
@@ -189,7 +232,7 @@ START_TEST(calls_come_in_order)
     ck_assert_int_eq(mtr_mock_call(d.backend, 1)->kind, MTR_MOCK_UPLOAD);
     ck_assert_ptr_eq(mtr_mock_call(d.backend, 1)->dst, d.exec->flights[0].view.device);
     ck_assert_str_eq(mtr_mock_call(d.backend, 2)->function, "embed_f32");
-    ck_assert_str_eq(mtr_mock_call(d.backend, n - 2)->function, "argmax");
+    ck_assert_str_eq(mtr_mock_call(d.backend, n - 2)->function, "sample");
     ck_assert_int_eq(mtr_mock_call(d.backend, n - 1)->kind, MTR_MOCK_DOWNLOAD);
     ck_assert_uint_eq(mtr_mock_call(d.backend, n - 1)->bytes, sizeof(int32_t));
     close_device();
@@ -200,7 +243,7 @@ END_TEST
 START_TEST(steps_that_need_more_wait)
 {
     static struct flying first, second;
-    struct mtr_sampling hot = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+    struct mtr_sampling told = {.top_p = 1, .repetition_penalty = 1, .logprobs = 1};
     struct mtr_step_result r;
     open_device(false);
     make_plan(&first, 0, 1);
@@ -219,7 +262,7 @@ START_TEST(steps_that_need_more_wait)
     second.lanes[0].count = limits.max_step_outputs + 1;
     ck_assert(!mtr_exec_can_begin(d.exec, &second.plan));
     make_plan(&second, 1, 5);
-    second.lanes[0].sampling = &hot; /* begins, but what follows waits for it */
+    second.lanes[0].sampling = &told; /* begins, but what follows waits for it */
     ck_assert(mtr_exec_begin(d.exec, &second.plan, &err));
     ck_assert(mtr_exec_finish(d.exec, &r, &err));
     make_plan(&first, 2, 5);
@@ -320,6 +363,7 @@ MTR_CHECK_MAIN("exec/flight")
 {
     tcase_add_loop_test(tc, steps_in_flight_give_the_same_tokens, 0, 4);
     tcase_add_test(tc, the_host_class_gives_the_same_tokens);
+    tcase_add_loop_test(tc, drawn_tokens_are_those_of_the_host, 0, 4);
     tcase_add_test(tc, nothing_is_waited_for_before_a_step_finishes);
     tcase_add_test(tc, calls_come_in_order);
     tcase_add_test(tc, steps_that_need_more_wait);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Results of logits that the test writes: no launch of the mock has an effect but argmax. */
+/* Results of logits that the test writes: no launch of the mock has an effect but the choice of
+ * tokens. */
 #include "worker/exec/outputs.c"
 
 #include "tests/support/mock_device.h"
@@ -27,7 +28,7 @@ static bool info(struct mtr_backend *backend, struct mtr_device_info *out, struc
 
 static void run_argmax(void *context, const struct mtr_mock_call *launch)
 {
-    if (strcmp(launch->function, "argmax") == 0)
+    if (strcmp(launch->module, "sample") == 0)
         mock_device_run(context, launch);
 }
 
@@ -202,31 +203,36 @@ START_TEST(rows_are_fetched_in_batches)
 }
 END_TEST
 
-START_TEST(only_plain_greed_is_left_to_the_device)
+START_TEST(what_the_device_can_choose)
 {
     static const struct mtr_sampling other[] = {
-        {.temperature = 0.5f, .top_p = 1, .repetition_penalty = 1},
         {.top_p = 1, .repetition_penalty = 1.1f},
         {.top_p = 1, .repetition_penalty = 1, .frequency_penalty = 0.1f},
         {.top_p = 1, .repetition_penalty = 1, .logprobs = 1},
         {.top_p = 1, .repetition_penalty = 1, .bias_count = 1},
+        {.temperature = 1, .top_p = 1, .repetition_penalty = 1, .top_n_sigma = 1},
     };
-    const struct mtr_sampling greedy = mtr_sampling_greedy();
+    const struct mtr_sampling greedy = mtr_sampling_greedy(),
+                              hot = {.temperature = 0.5f, .top_p = 0.9f, .repetition_penalty = 1};
     const uint8_t mask = 1;
     const struct mtr_lane plain = {.outputs = 1}, masked = {.outputs = 1, .mask = &mask},
                           banned = {.outputs = 1, .banned_count = 1};
-    ck_assert(is_greedy(&plain, &greedy));
-    ck_assert(!is_greedy(&masked, &greedy));
-    ck_assert(!is_greedy(&banned, &greedy));
+    struct mtr_exec here = {.device = {.direct = true}}, there = {.device = {.direct = false}};
+    ck_assert_int_eq(choice_of(&here, &plain, &greedy), MTR_CHOICE_GREEDY);
+    ck_assert_int_eq(choice_of(&there, &plain, &greedy), MTR_CHOICE_GREEDY);
+    ck_assert_int_eq(choice_of(&here, &plain, &hot), MTR_CHOICE_HOST);
+    ck_assert_int_eq(choice_of(&there, &plain, &hot), MTR_CHOICE_DRAW);
+    ck_assert_int_eq(choice_of(&there, &masked, &greedy), MTR_CHOICE_HOST);
+    ck_assert_int_eq(choice_of(&there, &banned, &hot), MTR_CHOICE_HOST);
     for (uint32_t i = 0; i < sizeof other / sizeof *other; i++)
-        ck_assert(!is_greedy(&plain, &other[i]));
+        ck_assert_int_eq(choice_of(&there, &plain, &other[i]), MTR_CHOICE_HOST);
 }
 END_TEST
 
 START_TEST(a_token_that_cannot_be_is_an_error)
 {
     setup_with(false);
-    mtr_mock_on_launch(b, NULL, NULL); /* argmax does nothing */
+    mtr_mock_on_launch(b, NULL, NULL); /* choosing does nothing */
     memset(e->memory.chosen, 0x7f, 8 * sizeof *e->memory.chosen);
     const struct mtr_lane l = lane(0, 5, 1);
     struct mtr_step_plan p = {.step = 3, .lane_count = 1, .lanes = &l};
@@ -242,7 +248,7 @@ MTR_CHECK_MAIN("exec/outputs")
     tcase_add_test(tc, drafts_are_accepted_up_to_the_first_that_differs);
     tcase_add_test(tc, masks_belong_to_their_row);
     tcase_add_test(tc, rows_are_fetched_in_batches);
-    tcase_add_test(tc, only_plain_greed_is_left_to_the_device);
+    tcase_add_test(tc, what_the_device_can_choose);
     tcase_add_test(tc, a_token_that_cannot_be_is_an_error);
     tcase_add_test(tc, logprobs_and_scores_come_when_asked_for);
 }

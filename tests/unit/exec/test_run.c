@@ -54,7 +54,7 @@ static void graph_destroy(struct mtr_backend *backend, struct mtr_graph *g)
 
 static void run_argmax(void *context, const struct mtr_mock_call *launch)
 {
-    if (strcmp(launch->function, "argmax") == 0)
+    if (strcmp(launch->module, "sample") == 0)
         mock_device_run(context, launch);
 }
 

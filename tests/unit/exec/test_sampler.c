@@ -2,6 +2,8 @@
 /* The sampler against a plain one in doubles that sorts everything, and each rule by itself. */
 #include "worker/exec/sampler.c"
 
+#include "kernels/args/sample.h"
+#include "kernels/host/host_kernel.h"
 #include "tests/unit/check_main.h"
 
 #define VOCAB 900
@@ -236,9 +238,91 @@ START_TEST(says_what_history_it_reads)
 }
 END_TEST
 
+/* ---- the kernel that does the same ------------------------------------------------------------*/
+
+#define ROWS 4000
+
+static uint32_t kernel_sample(const float *x, uint32_t vocab, const struct mtr_sampling *s,
+                              uint32_t position)
+{
+    static const int32_t zero[2] = {0, 1};
+    uint32_t words[4];
+    mtr_philox(s->seed, position, 0, words);
+    const struct mtr_sample_row how = {
+        .inverse = 1 / s->temperature,
+        .top_p = s->top_p,
+        .least = s->min_p > 0 ? logf(s->min_p) : -INFINITY,
+        .top_k = s->top_k,
+        .fraction = words[0] >> 8,
+    };
+    const struct mtr_step_view step = {.outputs = 1,
+                                       .output_rows = zero,
+                                       .token_lanes = zero,
+                                       .lane_rows = zero,
+                                       .lane_slots = zero,
+                                       .sampling = &how};
+    int32_t token, last;
+    struct mtr_sample_args args = {&step, x, &token, &last, vocab, vocab};
+    static _Alignas(64) uint8_t room[MTR_HOST_SCRATCH_BYTES];
+    struct mtr_host_block block = {.grid_x = 1, .grid_y = 1, .grid_z = 1, .scratch = room};
+    size_t count, i = 0;
+    const struct mtr_host_entry *entries = mtr_host_kernels(&count);
+    while (strcmp(entries[i].function, "sample") != 0)
+        ck_assert_uint_lt(++i, count);
+    mtr_host_variant(&entries[i], mtr_host_best_isa())(&args, &block);
+    ck_assert_int_eq(token, last);
+    return (uint32_t)token;
+}
+
+static uint32_t dice(uint32_t *seed, uint32_t sides)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)*seed * sides >> 32);
+}
+
+/* Logits of several kinds: spread, narrow, many equals, with numbers that are none. */
+static void oddly(float *x, uint32_t vocab, uint32_t *seed)
+{
+    uint32_t kind = dice(seed, 5);
+    for (uint32_t i = 0; i < vocab; i++) {
+        float v = (float)dice(seed, 1u << 20) / 1048576.0f;
+        x[i] = kind == 0   ? 30 * v
+               : kind == 1 ? 0.01f * v
+               : kind == 2 ? (float)dice(seed, 4)
+               : kind == 3 ? (dice(seed, 3) ? -INFINITY : 8 * v)
+                           : (dice(seed, 4) ? 10 * v : NAN);
+    }
+    if (dice(seed, 50) == 0)
+        x[dice(seed, vocab)] = INFINITY;
+}
+
+START_TEST(the_kernel_draws_the_same)
+{
+    static float x[VOCAB];
+    uint32_t seed = 77;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        uint32_t vocab = 1 + dice(&seed, VOCAB);
+        oddly(x, vocab, &seed);
+        struct mtr_sampling s = {
+            .temperature = 0.05f + (float)dice(&seed, 40) / 10,
+            .top_p = dice(&seed, 2) ? 1 : (float)dice(&seed, 101) / 100,
+            .top_k = dice(&seed, 2) ? 0 : dice(&seed, 2 * vocab),
+            .min_p = dice(&seed, 2) ? 0 : (float)dice(&seed, 120) / 100,
+            .repetition_penalty = 1,
+            .seed = i * 0x9e3779b97f4a7c15ull,
+        };
+        const struct mtr_sampler_input in = {
+            .logits = x, .vocab = vocab, .sampling = &s, .position = i % 97};
+        uint32_t want = mtr_sample(&in, &scratch), have = kernel_sample(x, vocab, &s, i % 97);
+        ck_assert_msg(want == have, "row %u: %u, the kernel says %u", i, want, have);
+    }
+}
+END_TEST
+
 MTR_CHECK_MAIN("exec/sampler")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_kernel_draws_the_same);
     tcase_add_test(tc, filters_together_match_a_plain_sampler);
     tcase_add_test(tc, greedy_takes_the_lowest_of_the_largest);
     tcase_add_test(tc, the_number_comes_from_seed_and_position);

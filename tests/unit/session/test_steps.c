@@ -115,9 +115,9 @@ END_TEST
 
 START_TEST(a_plan_that_needs_a_token_waits_for_it)
 {
-    const struct mtr_sampling hot = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+    const struct mtr_sampling told = {.top_p = 1, .repetition_penalty = 1, .logprobs = 1};
     open_steps(true);
-    ck_assert(add(1, &hot, 0));
+    ck_assert(add(1, &told, 0));
     advance();
     ck_assert(add(2, NULL, 0));
     advance();
