@@ -11,9 +11,10 @@
  *
  * A step begins and finishes. Begun, it is under way on the device, and the caller is free to do
  * something else, or to begin the next one: up to MTR_PLANS_IN_FLIGHT run one behind the other.
- * Where every token that a step is to give is the largest logit and nothing else is asked for, the
- * device chooses it, and the next step reads it there. Other tokens are chosen by this process when
- * the step finishes, and a step that needs them can't begin before (mtr_exec_can_begin).
+ * Where every token that a step is to give is the largest logit, or a draw without penalties,
+ * masks, log-probabilities and the like, the device chooses it, and the next step reads it there.
+ * Other tokens are chosen by this process when the step finishes, and a step that needs them can't
+ * begin before (mtr_exec_can_begin). Their bits are the same.
  *
  * A slot is what the scheduler gives a sequence: a token history, one block table for each cache
  * group, sampling parameters. Slots persist between steps; the broker names them by number.
