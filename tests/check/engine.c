@@ -25,6 +25,7 @@ static bool make_plan(struct engine *e, const char *model, const struct engine_o
     struct mtr_device_info device;
     if (!e->backend->ops->info(e->backend, &device, err))
         return false;
+    e->draws = !device.direct;
     const char *cache = o->cache ? o->cache : strcmp(device.hardware, "host") == 0 ? "f32" : NULL;
     struct mtr_plan_options options = {
         .hardware = device.hardware,

@@ -57,6 +57,7 @@ struct engine {
      * or nowhere. */
     float *rows[ENGINE_MAX_SLOTS];
     bool last_only;
+    bool draws; /* the device draws tokens, so that such steps can overlap */
 };
 
 bool engine_open(struct engine *e, const char *model, const struct engine_options *o,

@@ -127,12 +127,16 @@ static bool check_logits(const char *dir, const struct golden *g, const float *g
     return report(dir, "teacher-forced logits", s <= tolerance, figure) && ok;
 }
 
-/* Step i of a greedy continuation. */
-static struct engine_run greedy_run(const struct golden *g, uint32_t slot, uint32_t i)
+/* Step i of a continuation. */
+static struct engine_run free_run(const struct golden *g, uint32_t slot, uint32_t i,
+                                  const struct mtr_sampling *sampling)
 {
     if (i == 0)
-        return (struct engine_run){
-            .slot = slot, .count = g->prompt_count, .tokens = g->tokens, .output = true};
+        return (struct engine_run){.slot = slot,
+                                   .count = g->prompt_count,
+                                   .tokens = g->tokens,
+                                   .output = true,
+                                   .sampling = sampling};
     return (struct engine_run){
         .slot = slot, .start = g->prompt_count + i - 1, .count = 1, .output = true};
 }
@@ -147,7 +151,7 @@ static bool check_greedy(const char *dir, struct engine *e, uint32_t slot, const
     uint32_t matches = 0;
     double max_abs = 0;
     for (uint32_t i = 0; i < g->greedy_count; i++) {
-        struct engine_run r = greedy_run(g, slot, i);
+        struct engine_run r = free_run(g, slot, i, NULL);
         if (!engine_step(e, &r, 1, err))
             return false;
         tokens[i] = e->result.lanes[0].tokens[0];
@@ -165,7 +169,7 @@ static bool check_greedy(const char *dir, struct engine *e, uint32_t slot, const
 }
 
 /* Finishes a step; how many of its tokens are the one that is wanted. */
-static uint32_t finish_greedy(struct engine *e, uint32_t want, struct mtr_error *err)
+static uint32_t finish_flight(struct engine *e, uint32_t want, struct mtr_error *err)
 {
     uint32_t same = 0;
     if (!engine_finish(e, err))
@@ -176,26 +180,49 @@ static uint32_t finish_greedy(struct engine *e, uint32_t want, struct mtr_error 
 }
 
 /* The same continuation in all lanes at once, chosen by the device, each step begun before the one
- * before it has finished. */
+ * before it has finished (if the class can). */
 static bool check_flight(const char *dir, struct engine *e, uint32_t lanes, const struct golden *g,
-                         const uint32_t *tokens, struct mtr_error *err)
+                         const uint32_t *tokens, const struct mtr_sampling *sampling,
+                         struct mtr_error *err)
 {
     struct engine_run runs[ENGINE_MAX_SLOTS];
     char figure[128], what[64];
     uint32_t same = 0, all = lanes * g->greedy_count;
+    bool overlaps = !sampling || e->draws;
     engine_observe(e, false);
     for (uint32_t i = 0; i < g->greedy_count; i++) {
         for (uint32_t l = 0; l < lanes; l++)
-            runs[l] = greedy_run(g, 1 + l, i);
+            runs[l] = free_run(g, 1 + l, i, sampling);
+        same += i && !overlaps ? finish_flight(e, tokens[i - 1], err) : 0;
         if (!engine_begin(e, runs, lanes, err))
             return false;
-        same += i ? finish_greedy(e, tokens[i - 1], err) : 0;
+        same += i && overlaps ? finish_flight(e, tokens[i - 1], err) : 0;
     }
-    same += finish_greedy(e, tokens[g->greedy_count - 1], err);
+    same += finish_flight(e, tokens[g->greedy_count - 1], err);
     engine_observe(e, true);
     snprintf(figure, sizeof figure, "%u of %u", same, all);
-    snprintf(what, sizeof what, "in flight, %u lane%s", lanes, lanes > 1 ? "s" : "");
+    snprintf(what, sizeof what, "%sin flight, %u lane%s", sampling ? "drawn " : "", lanes,
+             lanes > 1 ? "s" : "");
     return report(dir, what, same == all, figure);
+}
+
+/* The same for tokens that are drawn: what this process draws, step by step, and the device. */
+static bool check_drawn(const char *dir, struct engine *e, uint32_t lanes, const struct golden *g,
+                        uint32_t *tokens, struct mtr_error *err)
+{
+    const struct mtr_sampling s = {.temperature = 0.9f,
+                                   .top_p = 0.95f,
+                                   .top_k = 40,
+                                   .min_p = 0.01f,
+                                   .repetition_penalty = 1,
+                                   .seed = 20261130};
+    for (uint32_t i = 0; i < g->greedy_count; i++) {
+        struct engine_run r = free_run(g, 1, i, &s);
+        if (!engine_step(e, &r, 1, err))
+            return false;
+        tokens[i] = e->result.lanes[0].tokens[0];
+    }
+    return check_flight(dir, e, lanes, g, tokens, &s, err);
 }
 
 static bool check_same(const char *dir, const char *what, const float *got, const float *want,
@@ -274,8 +301,9 @@ static bool run_checks(const char *dir, struct engine *e, const struct golden *g
     ok = (o->lanes < 2 || check_lanes(dir, e, g, o->lanes, whole, other, err)) && ok;
     e->rows[1] = NULL;
     ok = check_greedy(dir, e, 1, g, whole, tokens, err) && ok;
-    ok = check_flight(dir, e, 1, g, tokens, err) && ok;
-    return (o->lanes < 2 || check_flight(dir, e, o->lanes, g, tokens, err)) && ok;
+    ok = check_flight(dir, e, 1, g, tokens, NULL, err) && ok;
+    ok = (o->lanes < 2 || check_flight(dir, e, o->lanes, g, tokens, NULL, err)) && ok;
+    return check_drawn(dir, e, o->lanes, g, tokens, err) && ok;
 }
 
 bool check_folder(const char *dir, const struct check_options *o, struct mtr_error *err)
