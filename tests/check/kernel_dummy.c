@@ -15,8 +15,11 @@ static const enum mtr_format formats[] = {MTR_F32,  MTR_F16,  MTR_BF16, MTR_Q4_0
                                           MTR_Q4_K, MTR_Q5_K, MTR_Q6_K};
 static const struct {
     uint64_t first, count; /* elements, in units of 256 */
-    bool vector;
-} stretches[] = {{0, ELEMENTS / 256, false}, {7, 3, true}, {1ull << 25, 1000, false}};
+    enum mtr_dummy_kind kind;
+} stretches[] = {{0, ELEMENTS / 256, MTR_DUMMY_MATRIX},
+                 {7, 3, MTR_DUMMY_VECTOR},
+                 {9, 2, MTR_DUMMY_SCALES},
+                 {1ull << 25, 1000, MTR_DUMMY_MATRIX}};
 
 static void make(struct rig *r, enum rig_side_name side, const struct mtr_dummy_launch *l,
                  uint8_t *out, size_t bytes)
@@ -39,7 +42,7 @@ static bool try_format(struct rig *r, enum mtr_format format, uint8_t *want, uin
         uint64_t count = stretches[i].count * 256;
         size_t bytes = count / info->block_elements * info->block_bytes + GUARD;
         struct mtr_dummy_launch l;
-        same = mtr_dummy_launch(format, stretches[i].vector, 11, 5, stretches[i].first * 256, count,
+        same = mtr_dummy_launch(format, stretches[i].kind, 11, 5, stretches[i].first * 256, count,
                                 NULL, &l) &&
                same;
         make(r, RIG_HOST, &l, want, bytes);

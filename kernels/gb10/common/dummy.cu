@@ -115,3 +115,28 @@ MTR_KERNEL(THREADS) dummy_blocks(const __grid_constant__ struct mtr_dummy_args a
         for (uint64_t i = t + threadIdx.x; i < args.items && i < t + MTR_DUMMY_TILE; i += THREADS)
             fill_piece(args, i / pieces, (uint32_t)(i % pieces));
 }
+
+/* ---- bytes ---- */
+
+MTR_DEVICE void fill_bytes(const struct mtr_dummy_args &args, uint64_t piece)
+{
+    const uint4 n = philox(args.seed, piece, 0);
+    const uint32_t words[4] = {n.x, n.y, n.z, n.w};
+    uint8_t *dst = (uint8_t *)args.dst;
+#pragma unroll
+    for (uint32_t i = 0; i < MTR_DUMMY_PIECE; i++) {
+        uint64_t e = piece * MTR_DUMMY_PIECE + i;
+        uint8_t byte = (uint8_t)(words[i / 4] >> (i % 4 * 8));
+        if (e >= args.first && e - args.first < args.count)
+            dst[e - args.first] = (uint8_t)((byte & args.byte_mask) | args.byte_bits);
+    }
+}
+
+MTR_KERNEL(THREADS) dummy_bytes(const __grid_constant__ struct mtr_dummy_args args)
+{
+    mtr_begin();
+    for (uint64_t t = (uint64_t)blockIdx.x * MTR_DUMMY_TILE; t < args.items;
+         t += (uint64_t)gridDim.x * MTR_DUMMY_TILE)
+        for (uint64_t i = t + threadIdx.x; i < args.items && i < t + MTR_DUMMY_TILE; i += THREADS)
+            fill_bytes(args, args.first / MTR_DUMMY_PIECE + i);
+}
