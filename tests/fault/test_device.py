@@ -3,7 +3,7 @@
 """A server whose worker computes on a CUDA device: one that works, one that dies in a step.
 
 The device is the scripted driver of tests/support/fake_cuda.c, under the name by which the worker
-opens the real one; what its kernels compute is nothing, the same every time. Where there is a real
+opens the real one; its tokens depend on the position and the token before. Where there is a real
 device, one that has an accident (tests/support/trap_cuda.c) is tested too. Skipped in a build
 without CUDA kernels.
 """

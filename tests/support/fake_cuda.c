@@ -11,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/args/sample.h"
 #include "worker/backend/cuda/driver.h"
 
 #define LOG_BYTES    65536
 #define MAX_FAILURES 8
+#define MAX_SAMPLES  4 /* launches of that kernel in one graph */
 #define KEPT         1024
 #define MEMORY_BYTES ((size_t)8 << 30)
 #define SHARED_BYTES 232448
@@ -41,10 +43,12 @@ struct cu_event {
 
 struct cu_graph {
     unsigned launches;
+    unsigned sample_count;
+    struct mtr_sample_args samples[MAX_SAMPLES];
 };
 
 struct cu_graph_exec {
-    unsigned launches;
+    struct cu_graph graph;
 };
 
 struct failure {
@@ -59,7 +63,8 @@ static struct {
     struct failure failures[MAX_FAILURES];
     size_t failure_count, parameter_bytes, allocated_bytes;
     int major, minor, devices;
-    unsigned turn, captured;
+    unsigned turn;
+    struct cu_graph captured;
     struct cu_context context;
     const char *once; /* the file that says that something failed */
     bool ready;
@@ -379,11 +384,44 @@ int cuFuncGetParamInfo(struct cu_function *f, size_t index, size_t *offset, size
     return fake.parameter_bytes ? CU_SUCCESS : 1;
 }
 
+static int32_t token_before(const struct mtr_step_view *step, int32_t row)
+{
+    int32_t id = step->token_ids[row];
+    return id < 0 ? step->last_tokens[-1 - id] : id;
+}
+
+static void sample(const struct mtr_sample_args *a)
+{
+    const struct mtr_step_view *step = a->step;
+    for (uint32_t r = 0; r < step->outputs; r++) {
+        int32_t row = step->output_rows[r];
+        uint32_t mixed =
+            (uint32_t)step->positions[row] * 31 + (uint32_t)token_before(step, row) * 7;
+        a->tokens[r] = (int32_t)(a->vocab / 4 + mixed % (a->vocab / 2));
+    }
+    for (uint32_t r = 0; r < step->outputs; r++)
+        a->last_tokens[step->lane_slots[step->token_lanes[step->output_rows[r]]]] = a->tokens[r];
+}
+
+static bool samples(const struct cu_function *f)
+{
+    return strcmp(f->name, "argmax") == 0 || strcmp(f->name, "sample") == 0;
+}
+
+static void compute(const struct cu_function *f, const struct mtr_sample_args *args, bool capturing)
+{
+    struct cu_graph *g = &fake.captured;
+    g->launches += capturing;
+    if (samples(f) && capturing && g->sample_count < MAX_SAMPLES)
+        g->samples[g->sample_count++] = *args;
+    else if (samples(f) && !capturing)
+        sample(args);
+}
+
 int cuLaunchKernelEx(const struct cu_launch *l, struct cu_function *f, void **parameters,
                      void **extra)
 {
-    if (l->stream->capturing)
-        fake.captured++;
+    compute(f, parameters[0], l->stream->capturing);
     return CALL(" %s %ux%ux%u %ux%ux%u %u arg %u%s", f->name, l->grid[0], l->grid[1], l->grid[2],
                 l->block[0], l->block[1], l->block[2], l->shared_bytes,
                 *(const unsigned *)parameters[0], l->attribute_count ? " early" : "");
@@ -461,7 +499,7 @@ int cuStreamBeginCapture_v2(struct cu_stream *s, int mode)
 {
     int result = CALL(" %d", mode);
     s->capturing = !result;
-    fake.captured = 0;
+    fake.captured = (struct cu_graph){0};
     return result;
 }
 
@@ -471,7 +509,7 @@ int cuStreamEndCapture(struct cu_stream *s, struct cu_graph **graph)
     s->capturing = false;
     *graph = result ? NULL : calloc(1, sizeof **graph);
     if (*graph)
-        (*graph)->launches = fake.captured;
+        **graph = fake.captured;
     return result;
 }
 
@@ -481,7 +519,7 @@ int cuGraphInstantiateWithFlags(struct cu_graph_exec **exec, struct cu_graph *gr
     int result = CALL(" %u", graph->launches);
     *exec = result ? NULL : calloc(1, sizeof **exec);
     if (*exec)
-        (*exec)->launches = graph->launches;
+        (*exec)->graph = *graph;
     return result;
 }
 
@@ -498,7 +536,10 @@ int cuGraphUpload(struct cu_graph_exec *exec, struct cu_stream *s)
 
 int cuGraphLaunch(struct cu_graph_exec *exec, struct cu_stream *s)
 {
-    return CALL(" %u", exec->launches);
+    int result = CALL(" %u", exec->graph.launches);
+    for (unsigned i = 0; !result && i < exec->graph.sample_count; i++)
+        sample(&exec->graph.samples[i]);
+    return result;
 }
 
 int cuGraphExecDestroy(struct cu_graph_exec *exec)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A CUDA driver without a device: a shared object with the functions that the backend uses. Device
- * memory is host memory, copies copy at once, launches are written down. What it says of itself and
- * which calls fail is scripted through the functions below, which a test finds by dlsym, or for a
- * whole process through the environment:
+ * memory is host memory, copies copy at once, launches are written down. One kernel computes
+ * something: the one that chooses tokens makes them of the position and the token before. What it
+ * says of itself and which calls fail is scripted through the functions below, which a test finds
+ * by dlsym, or for a whole process through the environment:
  *
  *   FAKE_CUDA_CAPABILITY=9.0    compute capability (default 9.0)
  *   FAKE_CUDA_DEVICES=1         how many devices there are
