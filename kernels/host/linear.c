@@ -203,26 +203,7 @@ static void many_rows(const struct group *g, uint32_t n, const float *x, size_t 
 
 /* ---- a tile ---- */
 
-/* Floats of the scratch that the scales of a row take. */
-MTR_INLINE size_t scratch_floats(size_t k)
-{
-    return !SCALED ? scale_stride(F, k) : S == MTR_SCALING_GROUP16 ? scaled_stride(S, k) : 0;
-}
-
-/* The scales of weight rows [row, row + n) of a part that has them in tensors of their own. */
-static const float *find_scales(const struct mtr_linear_part *p, size_t row, uint32_t n, size_t k,
-                                struct scratch *s)
-{
-    if (S != MTR_SCALING_GROUP16)
-        return scales_of(S, p, row, k);
-    const uint8_t *scale = (const uint8_t *)p->scale + row * (k / SCALE_GROUP);
-    for (uint32_t i = 0; i < n; i++, scale += k / SCALE_GROUP)
-        widen_groups(scale, *(const float *)p->global_scale, k,
-                     s->scales + i * scaled_stride(S, k));
-    return s->scales;
-}
-
-/* The scales of weight rows [0, n) into the scratch. */
+/* The scales of weight rows [0, n), which have them in themselves, into the scratch. */
 static void prepare_scales(const uint8_t *w, uint32_t n, size_t k, struct scratch *s)
 {
     size_t stride = row_bytes(F, k), raw = raw_stride(F, k), floats = scale_stride(F, k);
@@ -241,15 +222,16 @@ static void prepare_scales(const uint8_t *w, uint32_t n, size_t k, struct scratc
 static void multiply_tile(const struct mtr_linear_tile *t, const struct mtr_linear_part *p,
                           const float *x, float *sums, struct scratch *s)
 {
-    size_t k = t->args->k, xs = t->args->x_stride, fit = SCALE_FLOATS / (scratch_floats(k) + 1);
-    size_t bytes = row_bytes(F, k), floats = SCALED ? scaled_stride(S, k) : scale_stride(F, k);
+    size_t k = t->args->k, xs = t->args->x_stride, bytes = row_bytes(F, k);
+    size_t floats = SCALED ? scaled_stride(S, k) : scale_stride(F, k);
+    size_t fit = SCALE_FLOATS / (floats + 1);
     uint32_t step = fit >= TILE_N ? TILE_N : fit < MAX_W ? MAX_W : (uint32_t)fit / MAX_W * MAX_W;
     const uint8_t *w = (const uint8_t *)p->weight + t->n0 * bytes;
     struct group g = {w, bytes, s->scales, floats, step * bytes};
     for (uint32_t i = 0; i < t->n; i += step, g.w += step * g.w_stride) {
         uint32_t n = t->n - i < step ? t->n - i : step;
         if (SCALED)
-            g.scales = find_scales(p, t->n0 + i, n, k, s);
+            prepare_scaled(S, p, t->n0 + i, n, k, s->scales);
         else
             prepare_scales(g.w, n, k, s);
         if (t->rows <= MTR_FUSED_X)

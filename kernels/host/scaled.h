@@ -4,9 +4,10 @@
  * tensor, channel or block, e2m1 scaled by groups of 16. Any number of columns of e4m3, whole
  * groups of e2m1; a run of 32 or the 16 at most that end a row are decoded at a time.
  *
- * Scales of a row are an array of f32. Those of e4m3 are the file's, one for a run of
- * SCALE_BLOCK columns or for all; those of e2m1 are made once a tile (widen_groups): e4m3 times the
- * global scale, rounded.
+ * The scales of a tile's rows are made ready first (prepare_scaled): as f32, in the scratch. Those
+ * of groups are e4m3 times the global scale, rounded; those of e4m3 weights are the file's times
+ * 256, since vf_load_e4m3() gives 1/256 of a weight. All powers of two are exact, so a weight times
+ * its scale rounds once, as if they had not been there.
  */
 #ifndef MTR_HOST_SCALED_H
 #define MTR_HOST_SCALED_H
@@ -18,25 +19,13 @@
 #define SCALE_BLOCK 128 /* rows and columns that share a scale */
 #define SCALE_GROUP 16  /* columns */
 
-/* Floats from row to row of the scales that a tile works with: its rows are of one block. */
+/* Floats from row to row of what is prepared. Rows of a tile are of one block. */
 MTR_INLINE size_t scaled_stride(enum mtr_scaling s, size_t k)
 {
     return s == MTR_SCALING_GROUP16 ? (k / SCALE_GROUP + 15) / 16 * 16 : s == MTR_SCALING_CHANNEL;
 }
 
-/* Where the scales of a row begin, of all but e2m1. */
-MTR_INLINE const float *scales_of(enum mtr_scaling s, const struct mtr_linear_part *p, size_t row,
-                                  size_t k)
-{
-    const float *scale = p->scale;
-    if (s == MTR_SCALING_CHANNEL)
-        scale += row;
-    if (s == MTR_SCALING_BLOCK)
-        scale += row / SCALE_BLOCK * ((k + SCALE_BLOCK - 1) / SCALE_BLOCK);
-    return scale;
-}
-
-/* scale [k / SCALE_GROUP] e4m3 times global: out, whole vectors of it. */
+/* [k / SCALE_GROUP] e4m3 times global: out, whole vectors of it. */
 MTR_INLINE void widen_groups(const uint8_t *scale, float global, size_t k, float *out)
 {
     vf g = vf_set1(256.0f * global);
@@ -48,6 +37,30 @@ MTR_INLINE void widen_groups(const uint8_t *scale, float global, size_t k, float
         memcpy(rest, scale + i, groups - i);
         vf_store(out + i, vf_mul(vf_load_e4m3(rest), g));
     }
+}
+
+/* The scales of rows [row, row + n) of a part. */
+MTR_INLINE void prepare_scaled(enum mtr_scaling s, const struct mtr_linear_part *p, size_t row,
+                               size_t n, size_t k, float *out)
+{
+    size_t blocks = (k + SCALE_BLOCK - 1) / SCALE_BLOCK, count = 1;
+    const float *scale = p->scale;
+    if (s == MTR_SCALING_GROUP16) {
+        const uint8_t *groups = (const uint8_t *)p->scale + row * (k / SCALE_GROUP);
+        for (size_t i = 0; i < n; i++, groups += k / SCALE_GROUP)
+            widen_groups(groups, *(const float *)p->global_scale, k, out + i * scaled_stride(s, k));
+        return;
+    }
+    if (s == MTR_SCALING_CHANNEL) {
+        scale += row;
+        count = n;
+    }
+    if (s == MTR_SCALING_BLOCK) {
+        scale += row / SCALE_BLOCK * blocks;
+        count = blocks;
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = 256.0f * scale[i];
 }
 
 /* The scale of column i, from those of its row. */
@@ -63,7 +76,7 @@ MTR_INLINE vf scaled16(enum mtr_format f, const uint8_t *p, float scale)
 {
     if (f == MTR_E2M1)
         return vf_load_fp4(p, vf_fp4_table(scale));
-    return vf_mul(vf_load_e4m3(p), vf_set1(256.0f * scale));
+    return vf_mul(vf_load_e4m3(p), vf_set1(scale));
 }
 
 /* Columns [32 run, 32 run + 32) of a row. */

@@ -96,15 +96,15 @@ static inline float f16_to_f32(uint16_t h)
     return _cvtsh_ss(h);
 }
 
-/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value: the sign goes up, and NaN
- * gets f16's largest exponent. */
+/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value; bits 15 and 14 are its sign
+ * at first. A carry out of NaN's mantissa tells it from the others: bit 14 becomes that carry,
+ * which makes f16's largest exponent of it. */
 static inline vf vf_load_e4m3(const uint8_t *p)
 {
-    __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
-    h = _mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80));
-    const __m256i most = _mm256_set1_epi16(0x3f80);
-    __m256i nan = _mm256_cmpeq_epi16(_mm256_and_si256(h, most), most);
-    h = _mm256_or_si256(h, _mm256_and_si256(nan, _mm256_set1_epi16(0x7e00)));
+    __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+    __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
+    __m256i carried = _mm256_add_epi16(h, _mm256_set1_epi16(0x80));
+    h = _mm256_xor_si256(h, _mm256_and_si256(carried, _mm256_set1_epi16(0x4000)));
     return (vf){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
                 _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
 }

@@ -75,15 +75,16 @@ static inline float f16_to_f32(uint16_t h)
     return _cvtsh_ss(h);
 }
 
-/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value: the sign goes up, and NaN
- * gets f16's largest exponent. */
+/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value; bits 15 and 14 are its sign
+ * at first. A carry out of NaN's mantissa tells it from the others: bit 14 becomes that carry,
+ * which makes f16's largest exponent of it. */
 static inline vf vf_load_e4m3(const uint8_t *p)
 {
-    __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
-    h = _mm256_and_si256(h, _mm256_set1_epi16((short)0xbf80));
-    const __m256i most = _mm256_set1_epi16(0x3f80);
-    __mmask16 nan = _mm256_cmpeq_epi16_mask(_mm256_and_si256(h, most), most);
-    return _mm512_cvtph_ps(_mm256_mask_blend_epi16(nan, h, _mm256_set1_epi16(0x7e00)));
+    __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+    __m256i h = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
+    __m256i carried = _mm256_add_epi16(h, _mm256_set1_epi16(0x80));
+    h = _mm256_ternarylogic_epi32(h, carried, _mm256_set1_epi16(0x4000), 0xf0 ^ (0xcc & 0xaa));
+    return _mm512_cvtph_ps(h);
 }
 
 /* Two f16 each from eight blocks of 20 bytes: 0, 20, 40, 60 are the words 0, 5, 10, 15 of 64 bytes.

@@ -93,15 +93,14 @@ static inline float f16_to_f32(uint16_t h)
     return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h))), 0);
 }
 
-/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value: the sign goes up, and NaN
- * gets f16's largest exponent. */
+/* Seen as f16, exponent and mantissa of an e4m3 are 1/256 of its value; bits 15 and 14 are its sign
+ * at first. A carry out of NaN's mantissa tells it from the others: bit 14 becomes that carry,
+ * which makes f16's largest exponent of it. */
 static inline uint16x8_t vf_e4m3_as_f16(int8x8_t bytes)
 {
-    const uint16x8_t most = vdupq_n_u16(0x3f80);
     uint16x8_t h = vreinterpretq_u16_s16(vshll_n_s8(bytes, 7));
-    h = vandq_u16(h, vdupq_n_u16(0xbf80));
-    uint16x8_t nan = vceqq_u16(vandq_u16(h, most), most);
-    return vorrq_u16(h, vandq_u16(nan, vdupq_n_u16(0x7e00)));
+    uint16x8_t carried = vaddq_u16(h, vdupq_n_u16(0x80));
+    return veorq_u16(h, vandq_u16(carried, vdupq_n_u16(0x4000)));
 }
 
 static inline vf vf_load_e4m3(const uint8_t *p)

@@ -2,17 +2,17 @@
 /*
  * Times the host kernels: kernels-host [threads [instruction set [model]]]
  *
- * First linear_<format> on one shape with 1, 8 and 128 rows, then the launches of whole steps of a
- * model of SmolLM2-135M's shape with random weights: one token, eight tokens of eight lanes, a
- * prompt of 512. Shares are of the read bandwidth and the FMA rate that the same run measures. With
- * "model" as the third argument only the steps run.
+ * First linear_<format>[_<scaling>] on one shape with 1, 8 and 128 rows, then the launches of whole
+ * steps of a model of SmolLM2-135M's shape with random weights: one token, eight tokens of eight
+ * lanes, a prompt of 512. Shares are of the read bandwidth and the FMA rate that the same run
+ * measures. With "model" as the third argument only the steps run.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/circuit/plan.h"
+#include "common/circuit/ir.h"
 #include "common/numeric/format.h"
 #include "kernels/args/attention.h"
 #include "kernels/args/elementwise.h"
@@ -72,22 +72,42 @@ static uint32_t tiles(uint32_t n, uint32_t tile)
     return (n + tile - 1) / tile;
 }
 
-static void time_linear(enum mtr_format f, uint32_t rows, uint32_t n, uint32_t k)
+struct kind {
+    enum mtr_format format;
+    enum mtr_scaling scaling;
+};
+
+/* Bytes of the scales in a tensor of their own. */
+static size_t scale_bytes(struct kind kind, size_t n, size_t k)
+{
+    if (kind.scaling == MTR_SCALING_GROUP16)
+        return n * k / 16;
+    if (kind.scaling == MTR_SCALING_BLOCK)
+        return sizeof(float) * tiles((uint32_t)n, 128) * tiles((uint32_t)k, 128);
+    return kind.scaling == MTR_SCALING_CHANNEL ? sizeof(float) * n : sizeof(float);
+}
+
+static void time_linear(struct kind kind, uint32_t rows, uint32_t n, uint32_t k)
 {
     uint64_t row_bytes = 0;
+    enum mtr_format f = kind.format;
     mtr_format_row_bytes(f, k, &row_bytes);
     char function[32];
-    snprintf(function, sizeof function, "linear_%s", mtr_format_info(f)->name);
-    uint8_t *w = memory(row_bytes * n);
+    snprintf(function, sizeof function, "linear_%s%s%s", mtr_format_info(f)->name,
+             kind.scaling ? "_" : "", kind.scaling ? mtr_scaling_name(kind.scaling) : "");
+    uint8_t *w = memory(row_bytes * n), *scale = memory(scale_bytes(kind, n, k));
+    float global = 1;
     float *x = floats((size_t)rows * k), *y = floats((size_t)rows * n);
     struct mtr_step_view step = {.tokens = rows};
-    struct mtr_linear_args args = {.step = &step,
-                                   .x = x,
-                                   .part = {{.weight = w, .y = y, .n = n, .y_stride = n}},
-                                   .parts = 1,
-                                   .k = k,
-                                   .x_stride = k,
-                                   .multiplier = 1};
+    struct mtr_linear_args args = {
+        .step = &step,
+        .x = x,
+        .part =
+            {{.weight = w, .scale = scale, .global_scale = &global, .y = y, .n = n, .y_stride = n}},
+        .parts = 1,
+        .k = k,
+        .x_stride = k,
+        .multiplier = 1};
     double best = INFINITY, total = 0;
     for (int round = 0; round < MIN_ROUNDS || total < MIN_SECONDS; round++) {
         double start = mtr_perf_now();
@@ -98,10 +118,11 @@ static void time_linear(enum mtr_format f, uint32_t rows, uint32_t n, uint32_t k
         best = fmin(best, seconds);
     }
     double gb = (double)row_bytes * n / best * 1e-9, gflop = 2.0 * rows * n * k / best * 1e-9;
-    printf("%-12s rows %4u  %9.1f us  %6.2f GB/s (%3.0f%%)  %7.1f GFLOP/s (%3.0f%%)\n", function,
+    printf("%-19s rows %4u  %9.1f us  %6.2f GB/s (%3.0f%%)  %7.1f GFLOP/s (%3.0f%%)\n", function,
            rows, best * 1e6, gb, 100 * gb / rates.read_gb_per_s, gflop,
            100 * gflop / rates.fma_gflop_per_s);
     backend->ops->free(backend, w);
+    backend->ops->free(backend, scale);
     backend->ops->free(backend, x);
     backend->ops->free(backend, y);
 }
@@ -141,10 +162,17 @@ static void build(struct model *m)
     for (int i = 0; i < LAYERS; i++) {
         size_t cache = (size_t)LANES * CONTEXT * KV_HEADS * DIM * 2;
         m->layers[i] = (struct layer){
-            q4(HIDDEN, HIDDEN), q4(KV_HEADS * DIM, HIDDEN), q4(KV_HEADS * DIM, HIDDEN),
-            q4(HIDDEN, HIDDEN), q4(FFN, HIDDEN),            q4(FFN, HIDDEN),
-            q4(HIDDEN, FFN),    floats(HIDDEN),             floats(HIDDEN),
-            memory(cache),      memory(cache),
+            q4(HIDDEN, HIDDEN),
+            q4(KV_HEADS * DIM, HIDDEN),
+            q4(KV_HEADS * DIM, HIDDEN),
+            q4(HIDDEN, HIDDEN),
+            q4(FFN, HIDDEN),
+            q4(FFN, HIDDEN),
+            q4(HIDDEN, FFN),
+            floats(HIDDEN),
+            floats(HIDDEN),
+            memory(cache),
+            memory(cache),
         };
     }
     m->head = memory((size_t)VOCAB * (HIDDEN / 32) * 34);
@@ -349,13 +377,18 @@ int main(int argc, char **argv)
     rates = mtr_measure_machine(backend);
     printf("%s, %u threads: reads %.1f GB/s, %.0f GFLOP/s f32\n", info.name, info.processors,
            rates.read_gb_per_s, rates.fma_gflop_per_s);
-    static const enum mtr_format formats[] = {MTR_F32,  MTR_F16,  MTR_BF16, MTR_Q4_0,
-                                              MTR_Q4_1, MTR_Q5_0, MTR_Q5_1, MTR_Q8_0,
-                                              MTR_Q4_K, MTR_Q5_K, MTR_Q6_K};
+    /* clang-format off */
+    static const struct kind forms[] = {
+        {MTR_F32}, {MTR_F16}, {MTR_BF16}, {MTR_Q4_0}, {MTR_Q4_1}, {MTR_Q5_0}, {MTR_Q5_1},
+        {MTR_Q8_0}, {MTR_Q4_K}, {MTR_Q5_K}, {MTR_Q6_K},
+        {MTR_E4M3, MTR_SCALING_TENSOR}, {MTR_E4M3, MTR_SCALING_CHANNEL},
+        {MTR_E4M3, MTR_SCALING_BLOCK}, {MTR_E2M1, MTR_SCALING_GROUP16},
+    };
+    /* clang-format on */
     static const uint32_t rows[] = {1, 2, 4, 8, 128};
-    for (size_t f = 0; argc < 4 && f < sizeof formats / sizeof *formats; f++)
+    for (size_t f = 0; argc < 4 && f < sizeof forms / sizeof *forms; f++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-            time_linear(formats[f], rows[r], 3072, 1536);
+            time_linear(forms[f], rows[r], 3072, 1536);
     static struct model m;
     build(&m);
     time_steps(&m, "decode, 1 lane at 128", 1, 1, 128);
