@@ -81,11 +81,14 @@ static bool launch(struct mtr_exec *e, struct mtr_flight *f, struct mtr_error *e
     return run_passes(e, f, err) && ops->event_record(e->backend, f->last, e->stream, err);
 }
 
-/* Whether a lane neither overwrites nor takes over a slot whose newest token has no id yet. */
+/* Whether a lane neither overwrites nor takes over a slot whose newest token has no id yet, but
+ * goes on behind it. */
 static bool leaves_pending(const struct mtr_exec *e, const struct mtr_lane *l)
 {
-    bool pending = l->slot < e->slots.count && e->slots.slots[l->slot].pending;
-    return !pending || (!l->open && !l->tokens);
+    const struct mtr_slot *slot = l->slot < e->slots.count ? &e->slots.slots[l->slot] : NULL;
+    if (!slot || !slot->pending)
+        return true;
+    return !l->open && !l->tokens && (uint64_t)l->start + l->count == slot->length;
 }
 
 bool mtr_exec_can_begin(const struct mtr_exec *e, const struct mtr_step_plan *plan)

@@ -258,6 +258,9 @@ START_TEST(steps_that_need_more_wait)
     second.lanes[0].tokens = text;
     ck_assert(!mtr_exec_can_begin(d.exec, &second.plan));
     second.lanes[0].tokens = NULL;
+    second.lanes[0].start--; /* back into what is known */
+    ck_assert(!mtr_exec_can_begin(d.exec, &second.plan));
+    second.lanes[0].start++;
     second.lanes[0].score = true; /* more than one pass */
     second.lanes[0].count = limits.max_step_outputs + 1;
     ck_assert(!mtr_exec_can_begin(d.exec, &second.plan));
