@@ -219,7 +219,8 @@ def accessor(build):
 const void *mtr_kernel_image_data(uint32_t image)
 {{
     static const void *const images[] = {{{', '.join(names + ["NULL"])}}};
-    return image < {len(names)} ? images[image] : NULL;
+    uint32_t count = {len(names)};
+    return image < count ? images[image] : NULL;
 }}
 """
 
