@@ -78,11 +78,11 @@ class Hardware:
 
     def shapes(self, point, where):
         """The compiled forms of a point: [suffix of the function, rows, cols, threads, shared]."""
-        keys = ("rows", "cols", "glu_cols", "threads", "shared_bytes")
+        keys = ("rows", "cols", "glu_cols", "persistent", "threads", "shared_bytes")
         if "shapes" not in point:
             return [["", *(self.number(take(point, k, where, 0), where)
-                           for k in ("tile_rows", "tile_cols", "glu_cols", "threads",
-                                     "shared_bytes"))]]
+                           for k in ("tile_rows", "tile_cols", "glu_cols", "persistent",
+                                     "threads", "shared_bytes"))]]
         shapes = [dict(s) for s in take(point, "shapes", where)]
         numbers = [[self.number(take(s, k, where, 0), where) for k in keys] for s in shapes]
         for shape in shapes:

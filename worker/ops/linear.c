@@ -48,6 +48,29 @@ static bool map_matrices(const struct mtr_op_context *c, const struct mtr_plan_b
     return true;
 }
 
+/* Tiles of outputs: those of all parts, or of the first in a gated unit. */
+static uint32_t output_tiles(const struct mtr_linear_args *a, const struct mtr_point_shape *s)
+{
+    bool glu = a->epilogue == MTR_EPILOGUE_GLU;
+    uint32_t tiles = 0, cols = glu && s->glu_cols ? s->glu_cols : s->cols;
+    for (uint32_t i = 0; i < (glu ? 1 : a->parts); i++)
+        tiles += mtr_op_tiles(a->part[i].n, cols);
+    return tiles;
+}
+
+/* By rows; but a persistent shape with fewer tiles than the device has processors gives way to the
+ * smaller one before it. */
+static uint32_t choose_shape(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                             const struct mtr_linear_args *a, uint32_t rows)
+{
+    const struct mtr_point_shape *s = op->launch->point->shapes;
+    uint32_t i = mtr_op_shape_for(op, rows);
+    while (i > 0 && s[i].persistent && s[i - 1].persistent &&
+           output_tiles(a, &s[i]) * mtr_op_tiles(rows, s[i].rows) < c->processors)
+        i--;
+    return i;
+}
+
 bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                    struct mtr_error *err)
 {
@@ -65,17 +88,17 @@ bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op 
         .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
         .y_f32 = c->plan->buffers[l->out[0]].format == MTR_F32,
     };
-    uint32_t rows = c->rows[l->rows], shape = mtr_op_shape_for(op, rows), tiles = 0;
-    const struct mtr_point_shape *s = &l->point->shapes[shape];
-    bool glu = args.epilogue == MTR_EPILOGUE_GLU;
-    uint32_t cols = glu && s->glu_cols ? s->glu_cols : s->cols;
-    for (uint32_t i = 0; i < args.parts; i++) {
+    for (uint32_t i = 0; i < args.parts; i++)
         args.part[i] = part_of(c, l, i);
-        if (i == 0 || !glu)
-            tiles += mtr_op_tiles(args.part[i].n, cols);
-    }
+    uint32_t rows = c->rows[l->rows], shape = choose_shape(c, op, &args, rows);
+    const struct mtr_point_shape *s = &l->point->shapes[shape];
     if (!map_matrices(c, x, s, &args, err))
         return false;
-    const uint32_t grid[3] = {tiles, mtr_op_tiles(rows, s->rows), 1};
+    uint32_t grid[3] = {output_tiles(&args, s), mtr_op_tiles(rows, s->rows), 1};
+    if (s->persistent) {
+        uint32_t tiles = grid[0] * grid[1];
+        grid[0] = tiles < c->processors ? tiles : c->processors;
+        grid[1] = 1;
+    }
     return mtr_op_launch_shape(c, op, shape, grid, &args, sizeof args, err);
 }

@@ -55,17 +55,21 @@ struct shape : tile<16 * WARPS_M_ * TILES_M_, 8 * WARPS_N_ * TILES_N_, KC_, STAG
     static constexpr int TILES_M = TILES_M_, TILES_N = TILES_N_;
 };
 
-// Which part and which of its outputs a block has.
+// Which part and which of its outputs a tile has.
 struct place {
     const struct mtr_linear_part *part;
     uint32_t first; // output
     bool outside;   // beyond all parts
 };
 
+__device__ inline uint32_t part_count(const struct mtr_linear_args &a)
+{
+    return a.epilogue == MTR_EPILOGUE_GLU ? 1 : a.parts;
+}
+
 __device__ inline place find_place(const struct mtr_linear_args &a, uint32_t tile, uint32_t outputs)
 {
-    uint32_t parts = a.epilogue == MTR_EPILOGUE_GLU ? 1 : a.parts;
-    for (uint32_t i = 0; i < parts; i++) {
+    for (uint32_t i = 0; i < part_count(a); i++) {
         uint32_t tiles = (a.part[i].n + outputs - 1) / outputs;
         if (tile < tiles)
             return {&a.part[i], tile * outputs, false};
@@ -74,19 +78,17 @@ __device__ inline place find_place(const struct mtr_linear_args &a, uint32_t til
     return {nullptr, 0, true};
 }
 
-// Row tiles in groups, so that blocks which run at once share weights as well as tokens.
-__device__ inline void find_tile(uint32_t &x, uint32_t &y)
+// Tile number `id` of width x height. Row tiles go in groups, so that tiles which are worked on at
+// once share weights as well as tokens.
+__device__ inline uint2 find_tile(uint32_t id, uint32_t width, uint32_t height)
 {
     constexpr uint32_t GROUP = 8;
-    uint32_t id = blockIdx.y * gridDim.x + blockIdx.x;
-    uint32_t first = id / (GROUP * gridDim.x) * GROUP;
-    uint32_t height = min(GROUP, gridDim.y - first);
-    uint32_t rest = id - first * gridDim.x;
-    x = rest / height;
-    y = first + rest % height;
+    uint32_t first = id / (GROUP * width) * GROUP, rows = min(GROUP, height - first);
+    uint32_t rest = id - first * width;
+    return make_uint2(rest / rows, first + rest % rows);
 }
 
-// What a block works on.
+// One tile of the product. Stages are used in turn: `use` counts them from the block's start.
 template <class S>
 struct block {
     const struct mtr_linear_args &a;
@@ -94,33 +96,31 @@ struct block {
     uint32_t token0, chunks;
     bool glu;
 
-    __device__ explicit block(const struct mtr_linear_args &args)
-        : a(args), chunks((args.k + S::KC - 1) / S::KC), glu(args.epilogue == MTR_EPILOGUE_GLU)
+    __device__ block(const struct mtr_linear_args &args, uint2 tile)
+        : a(args), token0(tile.y * S::COLS), chunks((args.k + S::KC - 1) / S::KC),
+          glu(args.epilogue == MTR_EPILOGUE_GLU)
     {
-        uint32_t x, y;
-        find_tile(x, y);
-        at = find_place(a, x, glu ? S::ROWS / 2 : S::ROWS);
-        token0 = y * S::COLS;
+        at = find_place(a, tile.x, glu ? S::ROWS / 2 : S::ROWS);
     }
 
-    __device__ void copy_weights(const typename S::pipe &p, uint32_t c) const
+    __device__ void copy_weights(const typename S::pipe &p, uint32_t use, uint32_t c) const
     {
         const struct mtr_tensor_map *second = glu ? &a.part[1].map : &at.part->map;
-        uint32_t row = glu ? at.first : at.first + S::ROWS / 2, to = p.stage(c);
+        uint32_t row = glu ? at.first : at.first + S::ROWS / 2, to = p.stage(use);
 #pragma unroll
         for (int b = 0; b < S::BOXES; b++, to += S::ROWS * 128) {
             uint32_t col = c * S::KC + b * BOX;
-            device::copy_box(to, &at.part->map, col, at.first, p.full(c));
-            device::copy_box(to + S::ROWS * 64, second, col, row, p.full(c));
+            device::copy_box(to, &at.part->map, col, at.first, p.full(use));
+            device::copy_box(to + S::ROWS * 64, second, col, row, p.full(use));
         }
     }
 
-    __device__ void copy_tokens(const typename S::pipe &p, uint32_t c) const
+    __device__ void copy_tokens(const typename S::pipe &p, uint32_t use, uint32_t c) const
     {
-        uint32_t to = p.stage(c) + S::WEIGHT_BYTES;
+        uint32_t to = p.stage(use) + S::WEIGHT_BYTES;
 #pragma unroll
         for (int b = 0; b < S::BOXES; b++, to += S::COLS * 128)
-            device::copy_box(to, &a.x_map, c * S::KC + b * BOX, token0, p.full(c));
+            device::copy_box(to, &a.x_map, c * S::KC + b * BOX, token0, p.full(use));
     }
 
     // By one thread. Weights are nobody's output: their first stages may come before the
@@ -130,15 +130,15 @@ struct block {
         uint32_t ahead = chunks < S::STAGES ? chunks : S::STAGES;
         for (uint32_t c = 0; c < ahead; c++) {
             p.claim(c);
-            copy_weights(p, c);
+            copy_weights(p, c, c);
         }
         device::wait_for_predecessor();
         for (uint32_t c = 0; c < ahead; c++)
-            copy_tokens(p, c);
+            copy_tokens(p, c, c);
         for (uint32_t c = ahead; c < chunks; c++) {
             p.claim(c);
-            copy_weights(p, c);
-            copy_tokens(p, c);
+            copy_weights(p, c, c);
+            copy_tokens(p, c, c);
         }
     }
 };
@@ -199,30 +199,14 @@ __device__ inline void stage_result(const float (&acc)[S::TILES_M][S::TILES_N][4
             }
 }
 
-__device__ inline float biased(float sum, const struct mtr_linear_args &a,
-                               const struct mtr_linear_part &p, uint32_t n)
-{
-    float y = a.multiplier * sum;
-    return p.bias ? y + static_cast<const float *>(p.bias)[n] : y;
-}
+// ---- from sums to outputs ----
 
-// Output i of the block from the staged sums of its token.
-template <class S>
-__device__ inline float output_of(const block<S> &b, const float *sums, uint32_t i)
-{
-    float y = biased(sums[i], b.a, *b.at.part, b.at.first + i);
-    if (!b.glu)
-        return y;
-    float up = biased(sums[S::ROWS / 2 + i], b.a, b.a.part[1], b.at.first + i);
-    return device::activate(y, b.a.activation) * up;
-}
-
-__device__ inline float old_value(float y)
+__device__ inline float number(float y)
 {
     return y;
 }
 
-__device__ inline float old_value(__nv_bfloat16 y)
+__device__ inline float number(__nv_bfloat16 y)
 {
     return __bfloat162float(y);
 }
@@ -237,54 +221,127 @@ __device__ inline void put(__nv_bfloat16 *y, float value)
     *y = __float2bfloat16(value);
 }
 
-// Two outputs side by side in one store.
-__device__ inline void put2(float *y, float a, float b)
-{
-    *reinterpret_cast<float2 *>(y) = make_float2(a, b);
-}
+// V elements in one access.
+template <class T, int V>
+struct __align__(sizeof(T) * V) elements {
+    T e[V];
+};
 
-__device__ inline void put2(__nv_bfloat16 *y, float a, float b)
-{
-    *reinterpret_cast<__nv_bfloat162 *>(y) = __floats2bfloat162_rn(a, b);
-}
+// The outputs of one thread: V side by side, of every STEP-th token from token0 on, AT_ONCE of them
+// at a time, so that what they are added to comes together.
+template <class S, class T, bool GLU, int TOKENS>
+struct writer {
+    static constexpr int OUTPUTS = GLU ? S::ROWS / 2 : S::ROWS;
+    static constexpr int V = OUTPUTS >= 128 ? 4 : OUTPUTS >= 64 ? 2 : 1;
+    static constexpr int ACROSS = OUTPUTS / V, STEP = S::COMPUTE / ACROSS;
+    static constexpr int STEPS = TOKENS / STEP > 0 ? TOKENS / STEP : 1;
+    static constexpr int AT_ONCE = STEPS < 2 ? STEPS : 2;
+    using vector = elements<T, V>;
 
-// The staged tile to y: consecutive threads write consecutive outputs.
-template <class S, class T>
-__device__ inline void write_result(const block<S> &b, const float *staged, uint32_t thread)
-{
-    const struct mtr_linear_part &p = *b.at.part;
-    uint32_t tokens = device::row_count(b.a.step, b.a.rows_kind);
-    uint32_t outputs = min(uint32_t(b.glu ? S::ROWS / 2 : S::ROWS), p.n - b.at.first);
-    uint32_t rows = b.token0 < tokens ? min(uint32_t(S::COLS), tokens - b.token0) : 0;
-    uint32_t pairs = (outputs + 1) / 2;
-    bool add = b.a.epilogue == MTR_EPILOGUE_ADD, even = p.y_stride % 2 == 0;
-    for (uint32_t i = thread; i < rows * pairs; i += S::COMPUTE) {
-        uint32_t t = i / pairs, c = i % pairs * 2;
-        const float *sums = staged + t * S::PITCH;
-        T *y = static_cast<T *>(p.y) + size_t(b.token0 + t) * p.y_stride + b.at.first + c;
-        bool both = c + 1 < outputs;
-        float y0 = output_of(b, sums, c), y1 = both ? output_of(b, sums, c + 1) : 0;
-        if (add) {
-            y0 += old_value(y[0]);
-            y1 += both ? old_value(y[1]) : 0;
+    // Copies: a store to y might change the arguments, for all that the compiler knows.
+    T *y;            // of the thread's first output
+    uint32_t stride; // from token to token
+    float multiplier, bias[V], other[V];
+    uint32_t activation;
+    uint32_t first, count; // of the block's outputs
+    bool add, whole;       // all V are there, and one access reaches them
+
+    __device__ writer(const block<S> &b, uint32_t thread)
+    {
+        const struct mtr_linear_part &p = *b.at.part;
+        first = thread % ACROSS * V;
+        uint32_t left = p.n - b.at.first, output = b.at.first + first;
+        count = first < left ? min(uint32_t(V), left - first) : 0;
+        y = static_cast<T *>(p.y) + output;
+        stride = p.y_stride;
+        multiplier = b.a.multiplier;
+        activation = b.a.activation;
+        add = b.a.epilogue == MTR_EPILOGUE_ADD;
+        whole = count == V && stride % V == 0;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            bias[v] = bias_of(p, output, v);
+            other[v] = GLU ? bias_of(b.a.part[1], output, v) : 0;
         }
-        if (both && even) {
-            put2(y, y0, y1);
-            continue;
-        }
-        put(y, y0);
-        if (both)
-            put(y + 1, y1);
     }
-}
 
-template <class S>
-__device__ inline void write_result(const block<S> &b, const float *staged, uint32_t thread)
+    __device__ float bias_of(const struct mtr_linear_part &p, uint32_t output, int v) const
+    {
+        return p.bias && v < count ? static_cast<const float *>(p.bias)[output + v] : 0;
+    }
+
+    __device__ T *at(uint32_t token) const
+    {
+        return y + size_t(token) * stride;
+    }
+
+    __device__ float value(const float *sums, int v) const
+    {
+        float gate = multiplier * sums[first + v] + bias[v];
+        if (!GLU)
+            return gate;
+        return device::activate(gate, activation) *
+               (multiplier * sums[OUTPUTS + first + v] + other[v]);
+    }
+
+    __device__ void write(uint32_t token, const float *sums, const vector &old) const
+    {
+        vector out;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            put(&out.e[v], value(sums, v) + number(old.e[v]));
+        if (whole) {
+            *reinterpret_cast<vector *>(at(token)) = out;
+            return;
+        }
+        for (int v = 0; v < count; v++)
+            at(token)[v] = out.e[v];
+    }
+
+    __device__ vector old(uint32_t token) const
+    {
+        vector before;
+        if (add && whole)
+            return *reinterpret_cast<const vector *>(at(token));
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            if (add && v < count)
+                before.e[v] = at(token)[v];
+            else
+                put(&before.e[v], -0.0f); // adding it changes nothing, not even a zero's sign
+        return before;
+    }
+
+    // staged [TOKENS][PITCH] are the sums of tokens from `token` on, of which there are `tokens`.
+    __device__ void run(const float *staged, uint32_t token, uint32_t tokens, uint32_t thread) const
+    {
+        for (uint32_t from = thread / ACROSS; from < TOKENS && count; from += STEP * AT_ONCE) {
+            vector before[AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++)
+                if (token + from + i * STEP < tokens)
+                    before[i] = old(token + from + i * STEP);
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                uint32_t t = from + i * STEP;
+                if (t < TOKENS && token + t < tokens)
+                    write(token + t, staged + t * S::PITCH, before[i]);
+            }
+        }
+    }
+};
+
+// The staged sums of TOKENS tokens from `token` on to y.
+template <int TOKENS, class S>
+__device__ inline void write_result(const block<S> &b, const float *staged, uint32_t token,
+                                    uint32_t tokens, uint32_t thread)
 {
     if (b.a.y_f32)
-        write_result<S, float>(b, staged, thread);
+        writer<S, float, false, TOKENS>(b, thread).run(staged, token, tokens, thread);
+    else if (b.glu)
+        writer<S, __nv_bfloat16, true, TOKENS>(b, thread).run(staged, token, tokens, thread);
     else
-        write_result<S, __nv_bfloat16>(b, staged, thread);
+        writer<S, __nv_bfloat16, false, TOKENS>(b, thread).run(staged, token, tokens, thread);
 }
 
 template <class S>
@@ -301,14 +358,15 @@ __device__ inline void compute(const block<S> &b, const typename S::pipe &p, flo
     device::sync_some<S::COMPUTE>(1); // the stages are read: the result may go there
     stage_result<S>(acc, staged);
     device::sync_some<S::COMPUTE>(1);
-    write_result(b, staged, threadIdx.x);
+    uint32_t tokens = device::row_count(b.a.step, b.a.rows_kind);
+    write_result<S::COLS>(b, staged, b.token0, tokens, threadIdx.x);
 }
 
 template <class S>
 __device__ inline void run(const struct mtr_linear_args &args)
 {
     extern __shared__ __align__(1024) unsigned char memory[];
-    block<S> b(args);
+    block<S> b(args, find_tile(blockIdx.y * gridDim.x + blockIdx.x, gridDim.x, gridDim.y));
     typename S::pipe p(memory);
     if (threadIdx.x == 0)
         p.init(S::COMPUTE / 32);

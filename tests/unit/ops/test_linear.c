@@ -76,9 +76,46 @@ START_TEST(rows_beyond_a_tile_and_scales)
 }
 END_TEST
 
+/* Shapes of 8, 16 and 32 rows, the last two persistent, on a device of so many processors. */
+static const struct mtr_mock_call *run_persistent(uint32_t rows, uint32_t processors)
+{
+    static struct mtr_point point;
+    struct mtr_launch l = r.model.launches[TINY_LAUNCHES - 1]; /* the output head */
+    point = *l.point;
+    point.shape_count = 3;
+    for (uint32_t i = 0; i < 3; i++)
+        point.shapes[i] =
+            (struct mtr_point_shape){"linear_f32", 8u << i, TINY_VOCAB, .persistent = i > 0};
+    l.point = &point;
+    r.context.processors = processors;
+    r.context.rows[MTR_ROWS_OUTPUTS] = rows;
+    return op_rig_run(&r, &l);
+}
+
+START_TEST(persistent_blocks_are_no_more_than_processors)
+{
+    op_rig_open(&r);
+    ck_assert_uint_eq(run_persistent(100, 2)->grid[0], 2); /* 4 tiles of 32 */
+    op_rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_persistent_shape_has_work_for_every_processor)
+{
+    op_rig_open(&r);
+    ck_assert_uint_eq(run_persistent(100, 4)->grid[0], 4); /* of 32 rows */
+    ck_assert_uint_eq(run_persistent(100, 5)->grid[0], 5); /* of 16: there are 7 */
+    ck_assert_uint_eq(run_persistent(20, 9)->grid[0], 2);  /* of 16: the least that persists */
+    ck_assert_uint_eq(run_persistent(5, 9)->grid[0], 1);   /* of 8 */
+    op_rig_close(&r);
+}
+END_TEST
+
 MTR_CHECK_MAIN("ops/linear")
 {
     tcase_add_test(tc, parts_have_their_own_outputs_and_tiles);
     tcase_add_test(tc, glu_shares_columns);
     tcase_add_test(tc, rows_beyond_a_tile_and_scales);
+    tcase_add_test(tc, persistent_blocks_are_no_more_than_processors);
+    tcase_add_test(tc, a_persistent_shape_has_work_for_every_processor);
 }
