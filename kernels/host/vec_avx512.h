@@ -268,9 +268,8 @@ static inline vf vf_load_fp4(const uint8_t *p, struct vf_fp4 t)
 {
     const __m512i shifts =
         _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
-    int32_t half[2];
-    memcpy(half, p, sizeof half);
-    __m512i both = _mm512_mask_set1_epi32(_mm512_set1_epi32(half[0]), 0xff00, half[1]);
+    __m512i low = _mm512_broadcastd_epi32(_mm_loadu_si32(p));
+    __m512i both = _mm512_mask_broadcastd_epi32(low, 0xff00, _mm_loadu_si32(p + 4));
     return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), t.table);
 }
 

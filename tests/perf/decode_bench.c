@@ -161,7 +161,8 @@ static uint64_t flop_per_token(const struct mtr_plan *plan)
 {
     uint64_t elements = 0;
     for (uint32_t i = 0; i < plan->weight_count; i++)
-        if (plan->weights[i].rows > 1 && plan->weights[i].rows != plan->vocab)
+        if (plan->weights[i].rows > 1 && plan->weights[i].rows != plan->vocab &&
+            plan->weights[i].role == MTR_WEIGHT_VALUES)
             elements += plan->weights[i].rows * plan->weights[i].cols;
     return 2 * elements;
 }

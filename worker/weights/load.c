@@ -308,6 +308,22 @@ static void release(struct loading *l)
         l->ops->free(b, l->scratch);
 }
 
+/* Weight i and its scales, of those that are mapped and not listed yet; how many there are now. */
+static uint32_t list_mapped(const struct loading *l, uint16_t i, bool *listed,
+                            struct mtr_stretch *stretches, uint32_t count)
+{
+    const struct mtr_plan_weight *w = &l->o->plan->weights[i];
+    const uint16_t all[] = {i, w->scale, w->global_scale};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const struct mtr_place *p = all[k] == MTR_NONE ? NULL : &l->placement.places[all[k]];
+        if (!p || listed[all[k]] || p->kind != MTR_PLACE_MAPPED)
+            continue;
+        listed[all[k]] = true;
+        stretches[count++] = (struct mtr_stretch){p->src, p->bytes, p->file};
+    }
+    return count;
+}
+
 /* Mapped weights in the order in which a step reads them, then those that no launch reads. */
 static void start_readahead(struct loading *l)
 {
@@ -320,15 +336,9 @@ static void start_readahead(struct loading *l)
         bool launch = k < list->count;
         uint16_t rest = (uint16_t)(k - list->count);
         const uint16_t *weights = launch ? list->launches[k].weights : &rest;
-        for (uint8_t s = 0; s < (launch ? list->launches[k].weight_count : 1); s++) {
-            uint16_t i = weights[s];
-            if (i == MTR_NONE || listed[i] || l->placement.places[i].kind != MTR_PLACE_MAPPED)
-                continue;
-            listed[i] = true;
-            stretches[count++] =
-                (struct mtr_stretch){l->placement.places[i].src, l->placement.places[i].bytes,
-                                     l->placement.places[i].file};
-        }
+        for (uint8_t s = 0; s < (launch ? list->launches[k].weight_count : 1); s++)
+            if (weights[s] != MTR_NONE)
+                count = list_mapped(l, weights[s], listed, stretches, count);
     }
     if (count)
         l->w->readahead = mtr_readahead_start(

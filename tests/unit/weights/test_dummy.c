@@ -44,7 +44,9 @@ START_TEST(bytes_never_change)
         {MTR_Q4_1, MTR_DUMMY_MATRIX, 0x4a37a479u}, {MTR_Q5_0, MTR_DUMMY_MATRIX, 0x6db27407u},
         {MTR_Q5_1, MTR_DUMMY_MATRIX, 0x48e94c50u}, {MTR_Q8_0, MTR_DUMMY_MATRIX, 0x75adf314u},
         {MTR_Q4_K, MTR_DUMMY_MATRIX, 0xd8985715u}, {MTR_Q5_K, MTR_DUMMY_MATRIX, 0x51c840f1u},
-        {MTR_Q6_K, MTR_DUMMY_MATRIX, 0xb0ecddf5u}, {MTR_F32, MTR_DUMMY_VECTOR, 0x6f1af0c0u},
+        {MTR_Q6_K, MTR_DUMMY_MATRIX, 0xb0ecddf5u}, {MTR_E4M3, MTR_DUMMY_MATRIX, 0x54d65755u},
+        {MTR_E2M1, MTR_DUMMY_MATRIX, 0x37de4799u}, {MTR_E4M3, MTR_DUMMY_SCALES, 0xacffddc5u},
+        {MTR_F32, MTR_DUMMY_SCALES, 0xbdc1dc5u},   {MTR_F32, MTR_DUMMY_VECTOR, 0x6f1af0c0u},
         {MTR_BF16, MTR_DUMMY_VECTOR, 0xbeef7643u}, {MTR_F16, MTR_DUMMY_VECTOR, 0xec330b69u},
     };
     static uint8_t b[4 * N];
@@ -54,7 +56,7 @@ START_TEST(bytes_never_change)
         uint32_t hash = 2166136261u; /* FNV-1a */
         for (size_t k = 0; k < N / info->block_elements * info->block_bytes; k++)
             hash = (hash ^ b[k]) * 16777619u;
-        ck_assert_msg(hash == wants[i].hash, "%s", info->name);
+        ck_assert_msg(hash == wants[i].hash, "%s: %#x", info->name, hash);
     }
 }
 END_TEST

@@ -175,15 +175,41 @@ static const struct mtr_point reversed = {
     .weight = MTR_F32, .repack = "reversed", .repack_rows = 4};
 
 static const struct mtr_plan_weight weights[] = {
-    {.name = "m", .rows = ROWS, .cols = COLS, .format = MTR_F32, .kernel_format = MTR_F32},
-    {.name = "n", .rows = 1, .cols = COLS, .format = MTR_BF16, .kernel_format = MTR_F32},
-    {.name = "r", .rows = ROWS, .cols = COLS, .format = MTR_F32, .kernel_format = MTR_F32},
-    {.name = "h", .rows = ROWS, .cols = COLS, .format = MTR_BF16, .kernel_format = MTR_F32},
     {.name = "m",
      .rows = ROWS,
      .cols = COLS,
      .format = MTR_F32,
      .kernel_format = MTR_F32,
+     .scale = MTR_NONE,
+     .global_scale = MTR_NONE},
+    {.name = "n",
+     .rows = 1,
+     .cols = COLS,
+     .format = MTR_BF16,
+     .kernel_format = MTR_F32,
+     .scale = MTR_NONE,
+     .global_scale = MTR_NONE},
+    {.name = "r",
+     .rows = ROWS,
+     .cols = COLS,
+     .format = MTR_F32,
+     .kernel_format = MTR_F32,
+     .scale = MTR_NONE,
+     .global_scale = MTR_NONE},
+    {.name = "h",
+     .rows = ROWS,
+     .cols = COLS,
+     .format = MTR_BF16,
+     .kernel_format = MTR_F32,
+     .scale = MTR_NONE,
+     .global_scale = MTR_NONE},
+    {.name = "m",
+     .rows = ROWS,
+     .cols = COLS,
+     .format = MTR_F32,
+     .kernel_format = MTR_F32,
+     .scale = MTR_NONE,
+     .global_scale = MTR_NONE,
      .tied = true},
 };
 
@@ -393,6 +419,33 @@ START_TEST(dummies)
 }
 END_TEST
 
+/* A matrix and its scales are read together, each once, and what is copied not at all. */
+START_TEST(scales_are_read_ahead_with_their_matrix)
+{
+    static const struct mtr_plan_weight own[] = {
+        {.name = "m", .scale = 2, .global_scale = 1},
+        {.name = "g", .scale = MTR_NONE, .global_scale = MTR_NONE},
+        {.name = "s", .scale = MTR_NONE, .global_scale = MTR_NONE},
+        {.name = "c", .scale = 2, .global_scale = MTR_NONE},
+    };
+    static uint8_t file[100];
+    const struct mtr_plan scaled = {.weight_count = 4, .weights = own};
+    const struct mtr_weights_options o = {.plan = &scaled};
+    struct mtr_place places[4] = {{.src = file, .bytes = 10},
+                                  {.kind = MTR_PLACE_COPIED},
+                                  {.src = file + 10, .bytes = 20},
+                                  {.src = file + 30, .bytes = 30}};
+    const struct loading l = {.o = &o, .placement = {.places = places}};
+    bool listed[4] = {false};
+    struct mtr_stretch stretches[4];
+    ck_assert_uint_eq(list_mapped(&l, 0, listed, stretches, 0), 2);
+    ck_assert_uint_eq(list_mapped(&l, 3, listed, stretches, 2), 3);
+    for (uint16_t i = 0; i < 4; i++)
+        ck_assert_uint_eq(list_mapped(&l, i, listed, stretches, 3), 3);
+    ck_assert(stretches[0].bytes == 10 && stretches[1].bytes == 20 && stretches[2].bytes == 30);
+}
+END_TEST
+
 /* Divisors become factors on both kinds of device. */
 START_TEST(divisors)
 {
@@ -422,6 +475,7 @@ END_TEST
 MTR_CHECK_MAIN("weights/load")
 {
     tcase_add_loop_test(tc, divisors, 0, 2);
+    tcase_add_test(tc, scales_are_read_ahead_with_their_matrix);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, host_memory);
     tcase_add_test(tc, other_memory);
