@@ -20,6 +20,7 @@
 #include "common/base/json.h"
 #include "common/base/program.h"
 #include "ctl/ctl.h"
+#include "kernels/images/images.h"
 
 #define MAX_FINDINGS  128
 #define MIN_MEMORY_MB 512
@@ -166,6 +167,21 @@ static void check_devices(struct doctor *d, void *driver)
              mtr_arena_printf(&d->arena, "%s, sm_%d%d, %.1f GB", text, major, minor,
                               (double)bytes / 1e9));
     }
+}
+
+static void check_kernels(struct doctor *d)
+{
+    uint32_t count;
+    const struct mtr_kernel_target *targets = mtr_kernel_targets(&count);
+    struct mtr_buf names = {0};
+    for (uint32_t i = 0; i < count; i++)
+        if (targets[i].model[0] == '*')
+            mtr_buf_printf(&names, "%s%s (%s)", names.len ? ", " : "", targets[i].hardware,
+                           targets[i].arch);
+    find(d, names.len ? OK : NOTE, "CUDA kernels",
+         names.len ? NULL : "build where there is an nvcc",
+         names.len ? mtr_arena_strdup(&d->arena, mtr_buf_view(&names)) : "none in this build");
+    mtr_buf_free(&names);
 }
 
 static void check_driver(struct doctor *d)
@@ -331,6 +347,7 @@ int mtr_ctl_doctor(int argc, char **argv)
     check_limits(&d);
     check_shared_memory(&d);
     check_driver(&d);
+    check_kernels(&d);
     check_hcas(&d);
     check_programs(&d);
     (json ? print_json : print_text)(&d);
