@@ -144,6 +144,16 @@ static bool whole_groups(const struct finder *f, const char *name, uint64_t cols
                     name, (unsigned long long)cols);
 }
 
+/* The suffix under which the scales are listed. */
+static const char *scale_suffix(const struct finder *f, const struct mtr_quant_scheme *q)
+{
+    struct mtr_model_tensor t;
+    const char *name;
+    bool other =
+        q->other_scale && !find(f, q->scale, &t, &name) && find(f, q->other_scale, &t, &name);
+    return other ? q->other_scale : q->scale;
+}
+
 /* The matrix under the declared scheme, as listed. */
 static bool bind_scaled(const struct finder *f, const struct mtr_quant_scheme *q,
                         const struct mtr_model_tensor *t, const char *name,
@@ -160,7 +170,7 @@ static bool bind_scaled(const struct finder *f, const struct mtr_quant_scheme *q
     w->scaling = q->scaling;
     w->global_divides = q->global_divides;
     scale_shape(w, &w->scale_rows, &w->scale_cols);
-    if (!bind_scale(f, q->scale, w->scale_rows, w->scale_cols, group, &w->scale_format,
+    if (!bind_scale(f, scale_suffix(f, q), w->scale_rows, w->scale_cols, group, &w->scale_format,
                     &w->scale_name))
         return false;
     return !q->global || bind_scale(f, q->global, 1, 1, false, &w->global_format, &w->global_name);

@@ -32,6 +32,7 @@ static const struct {
     {"*.attn.masked_bias", "buffer of an attention mask"},
     {"*.input_scale", "activation scale"},
     {"*.input_global_scale", "activation scale"},
+    {"*.activation_scale", "activation scale"},
     {"visual.*", "vision tower"},
     {"model.visual.*", "vision tower"},
     {"vision_tower.*", "vision tower"},

@@ -11,7 +11,8 @@
 
 static const struct mtr_quant_scheme schemes[] = {
     {"fp8 in blocks of 128 x 128", MTR_E4M3, MTR_SCALING_BLOCK, ".weight", ".weight_scale_inv"},
-    {"fp8 by tensor", MTR_E4M3, MTR_SCALING_TENSOR, ".weight", ".weight_scale"},
+    {"fp8 by tensor", MTR_E4M3, MTR_SCALING_TENSOR, ".weight", ".weight_scale",
+     .other_scale = ".weight_scale_inv"}, /* transformers' name, where there are no blocks either */
     {"fp8 by channel", MTR_E4M3, MTR_SCALING_CHANNEL, ".weight", ".weight_scale"},
     {"nvfp4 (compressed-tensors)", MTR_E2M1, MTR_SCALING_GROUP16, ".weight_packed", ".weight_scale",
      ".weight_global_scale", true},

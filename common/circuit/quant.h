@@ -22,6 +22,7 @@ struct mtr_quant_scheme {
     const char *scale;
     const char *global; /* or NULL */
     bool global_divides;
+    const char *other_scale; /* another spelling of `scale`, or NULL */
     uint32_t except_count;
     const struct mtr_str *except; /* module names, or "re:" and a pattern */
 };

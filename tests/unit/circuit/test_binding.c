@@ -143,7 +143,27 @@ START_TEST(scales_that_do_not_fit_are_named)
 }
 END_TEST
 
-/* One layer whose matrices are packed, or as many bytes as columns says. */
+/* Without blocks, scales by tensor have either name. */
+START_TEST(scales_by_tensor_have_two_spellings)
+{
+    struct mtr_instance in;
+    const char *s = "model.layers.{l}.self_attn.q_proj.weight_scale";
+    model_config(&m, "golden-llama.json");
+    model_set(&m, "quantization_config", "{\"quant_method\":\"fp8\"}");
+    model_tensors(&m, fp8_tensors(), 4);
+    ck_assert_msg(instance_of(&in), "%s", m.err.message);
+    ck_assert(in.weights[2].scaling == MTR_SCALING_TENSOR);
+    ck_assert_str_eq(in.weights[2].scale_name, "model.layers.0.self_attn.q_proj.weight_scale_inv");
+    m.patterns = changed(&m, m.patterns, s, "[\"f32\"]");
+    ck_assert_msg(instance_of(&in), "%s", m.err.message);
+    ck_assert_str_eq(in.weights[2].scale_name, "model.layers.0.self_attn.q_proj.weight_scale");
+    m.absent = "model.layers.0.self_attn.k_proj.weight_scale_inv";
+    ck_assert(!instance_of(&in));
+    ck_assert_msg(strstr(m.err.message, "k_proj.weight_scale is missing"), "%s", m.err.message);
+}
+END_TEST
+
+/* Matrices of pairs in bytes, with scales of both levels. */
 static struct mtr_str nvfp4_tensors(const char *scale)
 {
     static const struct {
@@ -257,6 +277,7 @@ MTR_CHECK_MAIN("circuit/binding")
     tcase_add_test(tc, plain_vectors_are_converted);
     tcase_add_test(tc, scales_stand_beside_their_matrix);
     tcase_add_test(tc, scales_that_do_not_fit_are_named);
+    tcase_add_test(tc, scales_by_tensor_have_two_spellings);
     tcase_add_test(tc, packed_pairs_have_two_scales);
     tcase_add_test(tc, groups_must_be_whole);
     tcase_add_test(tc, a_bare_config_declares_formats);

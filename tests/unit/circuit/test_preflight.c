@@ -148,6 +148,7 @@ START_TEST(patterns)
 {
     ck_assert_str_eq(mtr_preflight_ignored(MTR_STR("visual.a")), "vision tower");
     ck_assert_ptr_nonnull(mtr_preflight_ignored(MTR_STR("model.layers.3.mlp.up_proj.input_scale")));
+    ck_assert_ptr_nonnull(mtr_preflight_ignored(MTR_STR("model.layers.3.activation_scale")));
     ck_assert_ptr_null(mtr_preflight_ignored(MTR_STR("model.layers.3.visual.a")));
     ck_assert_ptr_null(mtr_preflight_ignored(MTR_STR("model.layers.0.self_attn.q_proj.bias")));
     ck_assert_ptr_null(mtr_preflight_ignored(MTR_STR("")));

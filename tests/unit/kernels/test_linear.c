@@ -3,6 +3,9 @@
  */
 #include "kernels/args/linear.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "common/circuit/ir.h"
 #include "tests/unit/kernels/kernel_test.h"
 
@@ -368,6 +371,59 @@ START_TEST(scaled_weights_are_exact)
 }
 END_TEST
 
+/* A copy that ends where memory does: what reads on is killed. */
+struct at_the_end {
+    uint8_t *pages;
+    size_t bytes;
+};
+
+static void *put_at_the_end(struct at_the_end *e, const void *data, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (bytes + page - 1) / page * page;
+    e->bytes = room + page;
+    e->pages = mmap(NULL, e->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(e->pages != MAP_FAILED && mprotect(e->pages + room, page, PROT_NONE) == 0);
+    return memcpy(e->pages + room - bytes, data, bytes);
+}
+
+static size_t scale_bytes(const struct problem *p)
+{
+    size_t n = p->args.part[0].n, k = p->args.k;
+    if (p->scaling == MTR_SCALING_GROUP16)
+        return n * (k / 16);
+    if (p->scaling == MTR_SCALING_BLOCK)
+        return sizeof(float) * ((n + 127) / 128) * ((k + 127) / 128);
+    return sizeof(float) * (p->scaling == MTR_SCALING_CHANNEL ? n : 1);
+}
+
+START_TEST(nothing_is_read_behind_the_end)
+{
+    static const uint32_t ks[] = {16, 48, 80, 144, 512, 528};
+    struct noise n = {(uint64_t)_i + 400};
+    for (uint32_t round = 0; round < 12; round++) {
+        uint32_t width = 1 + noise_below(&n, 40), rows = round % 2 ? 1 : 20;
+        uint32_t k = ks[round / 2] - (kinds[_i].format == MTR_E4M3 ? noise_below(&n, 16) : 0);
+        struct problem p;
+        struct at_the_end w, s;
+        make(&p, &n, _i, rows, k, &width, 1, MTR_EPILOGUE_NONE);
+        float *want = run(&p, MTR_ISA_PORTABLE);
+        p.args.part[0].weight =
+            put_at_the_end(&w, p.w[0], format_bytes(p.format, (size_t)width * k));
+        p.args.part[0].scale = put_at_the_end(&s, p.scale[0], scale_bytes(&p));
+        FOR_EACH_ISA(isa)
+        {
+            float *got = run(&p, isa);
+            same_bits(want, got, p.y_count, p.function, isa);
+            free(got);
+        }
+        munmap(w.pages, w.bytes);
+        munmap(s.pages, s.bytes);
+        free(want);
+        drop(&p);
+    }
+}
+END_TEST
+
 START_TEST(nan_stays_nan)
 {
     struct noise n = {5};
@@ -407,6 +463,7 @@ MTR_CHECK_MAIN("kernels/linear")
     tcase_add_loop_test(tc, epilogues, 0, KINDS);
     tcase_add_loop_test(tc, a_row_is_itself_in_company, 0, KINDS);
     tcase_add_loop_test(tc, scaled_weights_are_exact, SCALED, KINDS);
+    tcase_add_loop_test(tc, nothing_is_read_behind_the_end, SCALED, KINDS);
     tcase_add_loop_test(tc, nan_stays_nan, SCALED, KINDS);
     tcase_add_loop_test(tc, long_sums, 4, 5);
     tcase_add_loop_test(tc, long_sums, SCALED, KINDS);
