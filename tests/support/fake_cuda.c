@@ -153,6 +153,13 @@ static int scripted(const char *symbol)
 /* Writes a call down; its scripted result. */
 #define CALL(...) (say("%s", __func__), say("" __VA_ARGS__), say("\n"), scripted(__func__))
 
+/* What a lost context held is nobody's to free, and no leak. */
+static void *keep(void *p)
+{
+    fake_kept[fake_kept_count++ % KEPT] = p;
+    return p;
+}
+
 int cuGetErrorName(int result, const char **name)
 {
     static const struct {
@@ -248,13 +255,6 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return scripted(__func__);
 }
 
-/* What a lost context held is nobody's to free, and no leak. */
-static void *keep(void *p)
-{
-    fake_kept[fake_kept_count++ % KEPT] = p;
-    return p;
-}
-
 /* The size stands before the memory, so that freeing can count it. */
 static void *take(size_t bytes)
 {
@@ -345,7 +345,7 @@ int cuModuleLoadDataEx(struct cu_module **module, const void *image, unsigned co
     int result = CALL(" %s", elf ? "cubin" : "ptx");
     if (result && count && options[0] == CU_JIT_LOG_BUFFER)
         snprintf(values[0], 32, "ptxas said no\nat length");
-    *module = result ? NULL : calloc(1, sizeof **module);
+    *module = result ? NULL : keep(calloc(1, sizeof **module));
     return result;
 }
 

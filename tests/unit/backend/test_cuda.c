@@ -164,8 +164,8 @@ START_TEST(after_a_sticky_error_everything_fails)
     ck_assert(!b->ops->graph_begin(b, s, &err));
     b->ops->free(b, p);
     b->ops->stream_destroy(b, s);
-    ck_assert_uint_eq(strlen(r.log()), calls); /* the driver is not asked any more */
     b->ops->destroy(b);
+    ck_assert_uint_eq(strlen(r.log()), calls); /* the driver is not asked any more */
     cuda_rig_close(&r);
 }
 END_TEST

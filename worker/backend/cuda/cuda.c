@@ -341,11 +341,12 @@ static bool cuda_info(struct mtr_backend *b, struct mtr_device_info *out, struct
     return true;
 }
 
-/* In reverse; a lost context takes all it had with it, and the driver refuses each call. */
+/* In reverse. A lost context takes all it had with it when the process ends: the driver would
+ * refuse each call, and may take its time for it. */
 static void cuda_destroy(struct mtr_backend *b)
 {
     struct mtr_cuda *c = mtr_cuda_of(b);
-    if (c->context) {
+    if (c->context && !is_lost(c)) {
         mtr_cuda_unload(c);
         if (c->stream)
             c->driver.stream_destroy(c->stream);
