@@ -59,7 +59,11 @@ bool mtr_kernel_format(const struct mtr_family *family, const char *function,
     if (find_point(family, function, own, weight->scaling, MTR_FORMAT_COUNT))
         return true;
     *out = MTR_F32;
-    return plain && find_point(family, function, MTR_F32, MTR_SCALING_NONE, MTR_FORMAT_COUNT);
+    if (plain && find_point(family, function, MTR_F32, MTR_SCALING_NONE, MTR_FORMAT_COUNT))
+        return true;
+    *out = MTR_BF16;
+    return weight->scaling == MTR_SCALING_NONE && mtr_format_info(own)->dequantize &&
+           find_point(family, function, MTR_BF16, MTR_SCALING_NONE, MTR_FORMAT_COUNT);
 }
 
 static bool index_reads(struct mtr_arena *arena, struct fuser *f)

@@ -38,8 +38,9 @@ bool mtr_fuse(struct mtr_arena *arena, const struct mtr_instance *in,
               const struct mtr_hardware *hardware, enum mtr_format cache, enum mtr_mode mode,
               struct mtr_cover *out, struct mtr_error *err);
 
-/* The format in which the class's kernels read a matrix of the checkpoint: its own, or f32 for a
- * plain one that has no point of its own. False when `function` of the family reads neither, or
+/* The format in which the class's kernels read a matrix of the checkpoint: its own; where that has
+ * no point, f32 for a plain one; else bf16, for what can be turned into it while it is loaded
+ * (blocks that hold their own scales). False when `function` of the family reads none of these, or
  * not with such scales. */
 bool mtr_kernel_format(const struct mtr_family *family, const char *function,
                        const struct mtr_instance_weight *weight, enum mtr_format *out);

@@ -74,6 +74,37 @@ START_TEST(slots_are_filled_as_families_say)
 }
 END_TEST
 
+START_TEST(a_matrix_is_read_as_it_stands_or_as_what_it_can_become)
+{
+    struct mtr_point points[] = {
+        {.function = "linear_bf16", .weight = MTR_BF16, .by_default = true},
+        {.function = "linear_q8_0", .weight = MTR_Q8_0, .by_default = true},
+        {.function = "linear_f32", .weight = MTR_F32, .by_default = true},
+    };
+    struct mtr_family family = {.name = "linear", .points = points, .point_count = 2};
+    static const struct {
+        enum mtr_format own, without, with; /* an f32 point */
+    } cases[] = {{MTR_BF16, MTR_BF16, MTR_BF16}, {MTR_Q8_0, MTR_Q8_0, MTR_Q8_0},
+                 {MTR_F16, MTR_BF16, MTR_F32},   {MTR_F32, MTR_BF16, MTR_F32},
+                 {MTR_Q4_1, MTR_BF16, MTR_BF16}, {MTR_Q6_K, MTR_BF16, MTR_BF16}};
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++)
+        points[i].cache = MTR_FORMAT_COUNT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mtr_instance_weight w = {.format = cases[i].own};
+        enum mtr_format format;
+        family.point_count = 2;
+        ck_assert(mtr_kernel_format(&family, "linear", &w, &format));
+        ck_assert_int_eq(format, cases[i].without);
+        family.point_count = 3;
+        ck_assert(mtr_kernel_format(&family, "linear", &w, &format));
+        ck_assert_int_eq(format, cases[i].with);
+        w.scaling = MTR_SCALING_TENSOR;
+        ck_assert(!mtr_kernel_format(&family, "linear", &w, &format) ||
+                  format == MTR_F32); /* plain ones have no scales to lose */
+    }
+}
+END_TEST
+
 /* A few nodes by hand: x -> linear p; add r p -> s; and who else reads. */
 struct hand {
     struct mtr_node nodes[8];
@@ -236,6 +267,7 @@ END_TEST
 
 MTR_CHECK_MAIN("circuit/fuser")
 {
+    tcase_add_test(tc, a_matrix_is_read_as_it_stands_or_as_what_it_can_become);
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, a_layer_is_eight_launches);
     tcase_add_test(tc, matrices_of_one_launch_have_one_format);
