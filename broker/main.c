@@ -45,7 +45,7 @@ struct broker {
     struct mtr_access *access;
     struct mtr_http *http;
     int signal_fd;
-    bool made_run_dir;
+    bool made_run_dir, chose_hardware;
 };
 
 /* ---- Setup ------------------------------------------------------------------------------------
@@ -151,6 +151,7 @@ static bool choose_hardware(struct broker *b, struct mtr_error *err)
     if (!mtr_probe_worker(&b->arena, o->hardware, o->device, &probe, err))
         return mtr_error_prefix(err, "which kernel class (see --hardware)");
     o->hardware = probe.hardware;
+    b->chose_hardware = true;
     take_defaults(o);
     mtr_info(&b->log, "class %s: %s%s%s", probe.hardware, probe.device, probe.note ? "; " : "",
              probe.note ? probe.note : "");
@@ -180,6 +181,10 @@ static bool load_model(struct broker *b, struct mtr_error *err)
     struct mtr_clock clock = mtr_clock_monotonic();
     uint64_t start = mtr_now_ns(&clock);
     b->model = mtr_served_model_load(&m, err);
+    if (!b->model && err->code == MTR_UNSUPPORTED && b->chose_hardware &&
+        strcmp(o->hardware, "host") != 0)
+        mtr_warn(&b->log, "class %s was chosen for the device; --hardware host may have more",
+                 o->hardware);
     if (!b->model) /* what names the file already need not do so twice */
         return strncmp(err->message, o->model, strlen(o->model)) != 0 &&
                mtr_error_prefix(err, "%s", o->model);
