@@ -16,15 +16,17 @@
  * every lane has one row.
  *
  * A point with two shapes (device) divides a step between them, with the same bits:
- *   rows = 1   lanes of one row: grid (kv heads, lanes, z). Block z takes stretches z, z + grid_z,
- *              ... and leaves each in scratch; the last block of a row and kv head to finish folds
- *              them in order. Where grid_z is 1, scratch is not needed.
+ *   rows = 1   lanes of one row: grid (blocks). All stretches of all rows and kv heads, in this
+ *              order, are divided evenly among the blocks, however many there are. A block that
+ *              has all stretches of a row and kv head folds them; otherwise each is left in
+ *              scratch, and the last block to finish folds them in order.
  *   rows = m   lanes of several rows: grid (kv heads, row tiles of m / query heads of one kv head).
  */
 #ifndef MTR_ARGS_ATTENTION_H
 #define MTR_ARGS_ATTENTION_H
 
 #include "kernels/args/step.h"
+#include "kernels/args/tensor_map.h"
 
 #define MTR_ATTENTION_STRETCH        64  /* tokens; the fixed length on the host */
 #define MTR_ATTENTION_DEVICE_STRETCH 256 /* and on devices */
@@ -35,18 +37,23 @@
 /*
  * Scratch of a step's single rows: first a counter for each lane and kv head, u32, zero between
  * launches; from MTR_ATTENTION_COUNTERS bytes on, for each lane, head and stretch, head_dim sums,
- * then maximum and weight, f32: [lanes, heads, stretches, head_dim + 2].
+ * then maximum and weight, f32: [lanes, heads, stretches, head_dim + MTR_ATTENTION_EXTRA].
  */
 #define MTR_ATTENTION_COUNTERS 262144
+#define MTR_ATTENTION_EXTRA    4 /* two of them unused, for alignment */
+
+#define MTR_ATTENTION_BOX_TOKENS 16 /* that the copy engine brings at once */
 
 struct mtr_attention_args {
+    struct mtr_tensor_map k_map; /* of k_cache as [blocks * kv_heads * block_tokens, head_dim] */
+    struct mtr_tensor_map v_map;
     const struct mtr_step_view *step;
     const void *q;       /* [tokens, heads, head_dim] activations */
     const void *k_cache; /* [blocks, kv_heads, block_tokens, head_dim] */
     const void *v_cache;
     const float *sinks; /* [heads] or NULL */
     void *out;          /* [tokens, heads, head_dim] activations */
-    void *scratch;      /* see above; NULL where z is 1 */
+    void *scratch;      /* see above */
     uint32_t stretches; /* of a lane that scratch has room for */
     uint32_t group;
     uint32_t heads, kv_heads, head_dim;

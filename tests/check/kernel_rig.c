@@ -527,7 +527,8 @@ void rig_cache(struct rig *r, uint32_t kv_heads, uint32_t head_dim, uint32_t win
     r->plan_cache = (struct mtr_plan_cache){0, 0};
     r->table_stride = 0;
     r->cache_is_output = output;
-    r->cache_elements = (uint64_t)fill_table(r, window) * kv_heads * BLOCK_TOKENS * head_dim;
+    uint32_t blocks = fill_table(r, window);
+    r->cache_elements = (uint64_t)blocks * kv_heads * BLOCK_TOKENS * head_dim;
     uint8_t *piece = r->bulk ? host_memory(r, PIECE_BYTES, 1) : NULL;
     if (piece)
         random_plain(r, MTR_BF16, piece, PIECE_BYTES / 2);
@@ -549,6 +550,7 @@ void rig_cache(struct rig *r, uint32_t kv_heads, uint32_t head_dim, uint32_t win
     for (int i = 0; i < RIG_SIDES; i++) {
         r->sides[i].plan.group_count = r->sides[i].plan.cache_count = 1;
         r->sides[i].launch.cache = 0;
+        r->sides[i].cache.blocks = blocks;
     }
 }
 

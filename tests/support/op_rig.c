@@ -22,6 +22,7 @@ void op_rig_open(struct op_rig *r)
     for (uint32_t i = 0; i < TINY_LAYERS; i++) {
         r->caches[i].k = place++;
         r->caches[i].v = place++;
+        r->caches[i].blocks = 8;
     }
     r->constants[0] = r->model.inv_freq;
     r->context = (struct mtr_op_context){

@@ -59,7 +59,7 @@ static bool init_caches(struct mtr_exec_memory *m, struct mtr_error *err)
         if (!p)
             return mtr_error_prefix(err, "cache group %s, %u blocks", g->name,
                                     m->group_blocks[group]);
-        m->caches[i] = (struct mtr_op_cache){.k = p, .v = both ? p + side : NULL};
+        m->caches[i] = (struct mtr_op_cache){p, both ? p + side : NULL, m->group_blocks[group]};
     }
     return true;
 }

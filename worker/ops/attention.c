@@ -8,8 +8,7 @@
 
 #include "worker/ops/launcher.h"
 
-#define BLOCKS_PER_PROCESSOR 4  /* of the split history: enough to fill a device */
-#define MAX_SPLIT            64 /* blocks that share one row */
+#define BLOCKS_PER_PROCESSOR 2 /* that have room at once */
 
 /* Whether the point splits single rows from the others. */
 static bool has_single_rows(const struct mtr_point *p)
@@ -32,20 +31,19 @@ uint64_t mtr_op_attention_scratch(const struct mtr_plan *plan, const struct mtr_
 {
     if (!has_single_rows(l->point))
         return 0;
-    uint64_t numbers = mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) + 2;
+    uint64_t numbers = mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) + MTR_ATTENTION_EXTRA;
     numbers *= mtr_launch_u32(l, MTR_P_HEADS, 0);
     return MTR_ATTENTION_COUNTERS +
            numbers * plan->limits.max_lanes * stretches_of(plan) * sizeof(float);
 }
 
-/* How many blocks share a row's history: by what the device holds, since a captured graph serves
- * any length. */
-static uint32_t split_of(const struct mtr_op_context *c, uint32_t kv_heads, uint32_t lanes)
+/* Blocks that divide the histories: as the device holds at once, and no more than there are
+ * stretches. A captured graph serves any length, so the longest possible ones count. */
+static uint32_t blocks_of(const struct mtr_op_context *c, uint32_t kv_heads, uint32_t lanes)
 {
-    uint32_t most = stretches_of(c->plan), rows = kv_heads * lanes;
-    uint32_t z = mtr_op_tiles(c->processors * BLOCKS_PER_PROCESSOR, rows);
-    z = z < MAX_SPLIT ? z : MAX_SPLIT;
-    return z < most ? z : most;
+    uint64_t most = (uint64_t)stretches_of(c->plan) * kv_heads * lanes;
+    uint32_t held = (c->processors ? c->processors : 1) * BLOCKS_PER_PROCESSOR;
+    return most < held ? (uint32_t)most : held;
 }
 
 static bool launch_apart(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
@@ -53,10 +51,25 @@ static bool launch_apart(const struct mtr_op_context *c, const struct mtr_resolv
 {
     uint32_t lanes = c->rows[MTR_ROWS_LANES], tokens = c->rows[MTR_ROWS_TOKENS];
     uint32_t rows = op->launch->point->shapes[1].rows / (a->heads / a->kv_heads);
-    const uint32_t single[3] = {a->kv_heads, lanes, split_of(c, a->kv_heads, lanes)};
+    const uint32_t single[3] = {blocks_of(c, a->kv_heads, lanes), 1, 1};
     const uint32_t tiles[3] = {a->kv_heads, mtr_op_tiles(tokens, rows ? rows : 1), 1};
     return mtr_op_launch_shape(c, op, 0, single, a, sizeof *a, err) &&
            (tokens == lanes || mtr_op_launch_shape(c, op, 1, tiles, a, sizeof *a, err));
+}
+
+/* Tells the copy engine, where there is one, of the cache. */
+static bool map_cache(const struct mtr_op_context *c, const struct mtr_op_cache *cache,
+                      struct mtr_attention_args *a, struct mtr_error *err)
+{
+    const struct mtr_backend_ops *ops = c->backend->ops;
+    uint64_t rows = (uint64_t)cache->blocks * a->kv_heads * a->block_tokens;
+    uint64_t row_bytes = a->head_dim * sizeof(uint16_t);
+    if (!ops->tensor_map)
+        return true;
+    return ops->tensor_map(c->backend, &a->k_map, a->k_cache, rows, a->head_dim, row_bytes,
+                           MTR_ATTENTION_BOX_TOKENS, err) &&
+           ops->tensor_map(c->backend, &a->v_map, a->v_cache, rows, a->head_dim, row_bytes,
+                           MTR_ATTENTION_BOX_TOKENS, err);
 }
 
 bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
@@ -64,7 +77,7 @@ bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_
 {
     const struct mtr_launch *l = op->launch;
     const struct mtr_plan_cache *cache = &c->plan->caches[l->cache];
-    const struct mtr_attention_args args = {
+    struct mtr_attention_args args = {
         .step = c->step,
         .q = mtr_op_in(c, l, 0),
         .k_cache = c->caches[l->cache].k,
@@ -83,7 +96,7 @@ bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_
         .softcap = (float)mtr_launch_real(l, MTR_P_SOFTCAP, 0),
     };
     if (has_single_rows(l->point))
-        return launch_apart(c, op, &args, err);
+        return map_cache(c, &c->caches[l->cache], &args, err) && launch_apart(c, op, &args, err);
     bool decode = c->rows[MTR_ROWS_TOKENS] == c->rows[MTR_ROWS_LANES];
     uint32_t tile = decode || !l->point->shapes[0].rows ? 1 : l->point->shapes[0].rows;
     const uint32_t grid[3] = {args.kv_heads, mtr_op_tiles(c->rows[MTR_ROWS_TOKENS], tile), 1};

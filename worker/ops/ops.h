@@ -26,6 +26,7 @@
 struct mtr_op_cache {
     void *k; /* [blocks, kv_heads, block_tokens, head_dim] */
     void *v; /* the same, or NULL for latent caches */
+    uint32_t blocks;
 };
 
 /* Where everything is, for the launches of one step. Tables belong to the executor. */

@@ -24,9 +24,10 @@
  * passes over.
  *
  * Rows of the matrix instruction are pairs of row and query head, heads of one row side by side,
- * all of one kv head. Tiles in shared memory are rows of PITCH elements whose 16-byte pieces are
- * swizzled: piece p of row r stands at p ^ (r & 7), so that the eight rows of a matrix are in
- * different banks. (Milakov, Gimelshein 2018; Dao: "FlashAttention-2", 2023.)
+ * all of one kv head. Tiles that threads copy to shared memory are rows of PITCH elements whose
+ * 16-byte pieces are swizzled: piece p of row r stands at p ^ (r & 7), so that the eight rows of a
+ * matrix are in different banks; attention_pipe.cuh has another form.
+ * (Milakov, Gimelshein 2018; Dao: "FlashAttention-2", 2023.)
  */
 #ifndef MTR_GB10_ATTENTION_CUH
 #define MTR_GB10_ATTENTION_CUH
@@ -55,6 +56,7 @@ template <int DIM_> struct shape {
 struct history {
     const int32_t *table; /* block ids */
     uint32_t head;        /* elements before the kv head in a block */
+    uint32_t rows;        /* of head_dim elements, the same */
     uint32_t first, end;  /* tokens that some row sees; the others may have no block */
 };
 
@@ -64,7 +66,7 @@ MTR_DEVICE struct history history_of(const struct mtr_attention_args &a, uint32_
     const struct mtr_step_view *step = a.step;
     const uint64_t slot = (uint32_t)step->lane_slots[lane];
     const int32_t *table = step->tables[a.group] + slot * step->table_stride[a.group];
-    return {table, kv_head * a.block_tokens * a.head_dim, 0, 0};
+    return {table, kv_head * a.block_tokens * a.head_dim, kv_head * a.block_tokens, 0, 0};
 }
 
 /* The first token that a row at this position sees. */
@@ -132,10 +134,10 @@ template <class S, int THREADS> struct copier {
 
 /*
  * Where a lane reads its rows for ldmatrix, in a tile or at any 16 rows of it (every row begins on
- * a multiple of ROW_BYTES, so that the pieces of a row are reached by exclusive or): a        16
- * rows x 16 of A, at pieces 2 i: ^ (i << 5) keys     16 tokens x 16 of the head as B, two n8 tiles:
- * ^ (i << 5) values   16 tokens x 16 of the head as B, two n8 tiles, transposed: ^ (i << 5) column
- * 32 tokens x 8 of the head as B, two k16 steps, transposed: ^ (i << 4)
+ * a multiple of ROW_BYTES, so that the pieces of a row are reached by exclusive or):
+ *   a        16 rows x 16 of A, at pieces 2 i: ^ (i << 5)
+ *   keys     16 tokens x 16 of the head as B, two n8 tiles: ^ (i << 5)
+ *   values   16 tokens x 16 of the head as B, two n8 tiles, transposed: ^ (i << 5)
  */
 template <class S> struct lanes {
     __device__ __forceinline__ static uint32_t at(uint32_t row, uint32_t piece)
@@ -156,11 +158,6 @@ template <class S> struct lanes {
     __device__ __forceinline__ static uint32_t values(uint32_t lane)
     {
         return at((lane & 7) + (lane & 8), lane >> 4);
-    }
-
-    __device__ __forceinline__ static uint32_t column(uint32_t lane)
-    {
-        return at(lane, 0);
     }
 };
 

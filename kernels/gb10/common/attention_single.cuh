@@ -4,58 +4,123 @@
  * tile (of several, one after the other, where there are more than 16). Four warps work on a
  * stretch together: each has the scores of sixteen tokens of each tile, so that all scores of the
  * stretch are there at once; maxima, sums and weights meet in shared memory; then each has a
- * quarter of the head, for which it adds the stretch's values. The four tiles of keys and the four
- * of values pass through a ring, those of the next stretch behind them.
+ * quarter of the head, for which it adds the stretch's values. A fifth warp has the tiles brought,
+ * keys then values of a stretch, and runs ahead as far as the ring has room (attention_pipe.cuh).
  *
- * A row's stretches are spread over gridDim.z blocks. Where that is more than one, each leaves its
- * stretches in scratch, and the last to finish folds them in order.
+ * The stretches of all single rows and their kv heads stand in one line, of which every block has
+ * an equal part: however different the histories are, blocks end together. What a block has of one
+ * row and kv head is a run. A run that is not all of it leaves its stretches in scratch, and the
+ * last block to finish folds them in order.
  */
 #ifndef MTR_GB10_ATTENTION_SINGLE_CUH
 #define MTR_GB10_ATTENTION_SINGLE_CUH
 
-#include "kernels/gb10/common/attention.cuh"
+#include "kernels/gb10/common/attention_fold.cuh"
+#include "kernels/gb10/common/attention_pipe.cuh"
 
 namespace attention
 {
 
-constexpr int SINGLE_WARPS = 4, SINGLE_THREADS = SINGLE_WARPS * MTR_WARP;
-constexpr int WEIGHT_PITCH = 2 * STRETCH + 16; /* bytes from row to row, so that banks differ */
-constexpr int WEIGHT_BYTES = 16 * WEIGHT_PITCH, MAXIMUM_BYTES = TILES * SINGLE_WARPS * 16 * 4;
-constexpr int SUM_BYTES = MAXIMUM_BYTES * 4, RING_BYTES = 81920;
-constexpr int SINGLE_SHARED = RING_BYTES + WEIGHT_BYTES + MAXIMUM_BYTES + SUM_BYTES;
-
-static_assert(SINGLE_SHARED == 95488, "as KERNEL_FAMILIES.toml says");
-static_assert(TILES == SINGLE_WARPS && TILE == 16 * SINGLE_WARPS, "sixteen tokens a warp");
-
 template <int DIM_> struct single_shape : shape<DIM_> {
-    static constexpr int ROOM = RING_BYTES / shape<DIM_>::TILE_BYTES;
-    static constexpr int STAGES = ROOM < 8 ? ROOM : 8;
     static constexpr int COLUMNS = DIM_ / 8 / SINGLE_WARPS; /* n8 tiles of a warp */
+    using pipe = ::pipe<RING_BYTES / shape<DIM_>::TILE_BYTES, shape<DIM_>::TILE_BYTES>;
 };
 
-/* A row and kv head, and the stretches that a block takes of it: first + z, first + z + step, ...
- */
-struct single {
-    uint32_t row, lane, position, kv_head, group, tile; /* tile: first query head of the m16 tile */
-    uint32_t first, count;                              /* stretches of the row */
-    uint32_t begin, step;                               /* the block's */
-    uint32_t stretches;                                 /* that it has */
-    bool alone;                                         /* no other block has any */
-};
+/* ---- who has what ---- */
 
-/* Where stretch s of a query head stands in scratch: head_dim sums, maximum, weight. */
-MTR_DEVICE float *scratch_of(const struct mtr_attention_args &a, const struct single &w,
-                             uint32_t head, uint32_t s)
+/* Stretches of a lane; none where it has several rows. */
+MTR_DEVICE uint32_t stretches_of(const struct mtr_attention_args &a, uint32_t lane)
 {
-    float *base = (float *)((uint8_t *)a.scratch + MTR_ATTENTION_COUNTERS);
-    uint64_t at = ((uint64_t)w.lane * a.heads + head) * a.stretches + s;
-    return base + at * (a.head_dim + 2);
+    const struct mtr_step_view *step = a.step;
+    if (lane >= step->lanes)
+        return 0;
+    const uint32_t position = (uint32_t)step->lane_starts[lane];
+    const bool one = step->lane_rows[lane + 1] - step->lane_rows[lane] == 1;
+    return one ? position / STRETCH - first_seen(a, position) / STRETCH + 1 : 0;
 }
+
+/* What is left of a block's part of the line. */
+struct share {
+    uint32_t lane, kv_head;
+    uint32_t at;   /* stretch of the two's */
+    uint32_t left; /* stretches */
+};
+
+MTR_DEVICE uint32_t scan_lanes(uint32_t v)
+{
+#pragma unroll
+    for (int i = 1; i < MTR_WARP; i *= 2) {
+        uint32_t before = __shfl_up_sync(MTR_ALL, v, i);
+        v += threadIdx.x % MTR_WARP >= (uint32_t)i ? before : 0;
+    }
+    return v;
+}
+
+/* By a whole warp. */
+MTR_DEVICE struct share share_of(const struct mtr_attention_args &a)
+{
+    const uint32_t lanes = a.step->lanes, self = threadIdx.x % MTR_WARP;
+    const uint32_t mine = stretches_of(a, self);
+    uint32_t total = mine;
+    for (uint32_t i = MTR_WARP + self; i < lanes; i += MTR_WARP)
+        total += stretches_of(a, i);
+    total = __reduce_add_sync(MTR_ALL, total) * a.kv_heads;
+    uint32_t begin = (uint32_t)((uint64_t)total * blockIdx.x / gridDim.x);
+    const uint32_t end = (uint32_t)((uint64_t)total * (blockIdx.x + 1) / gridDim.x);
+    struct share s = {0, 0, 0, end - begin};
+    for (uint32_t base = 0; s.left && base < lanes; base += MTR_WARP) {
+        const uint32_t count = base ? stretches_of(a, base + self) : mine;
+        const uint32_t upto = scan_lanes(count * a.kv_heads);
+        const uint32_t here = __ballot_sync(MTR_ALL, begin < upto);
+        if (here) {
+            const int owner = __ffs((int)here) - 1;
+            const uint32_t own = __shfl_sync(MTR_ALL, count, owner);
+            const uint32_t inside = begin - __shfl_sync(MTR_ALL, upto, owner) + own * a.kv_heads;
+            return {base + (uint32_t)owner, inside / own, inside % own, s.left};
+        }
+        begin -= __shfl_sync(MTR_ALL, upto, MTR_WARP - 1);
+    }
+    return s;
+}
+
+/* The next run; false: none. */
+MTR_DEVICE bool next_run(const struct mtr_attention_args &a, struct share *s, struct single *w)
+{
+    if (!s->left)
+        return false;
+    while (!(w->count = stretches_of(a, s->lane)))
+        s->lane++;
+    w->lane = s->lane;
+    w->row = (uint32_t)a.step->lane_rows[s->lane];
+    w->position = (uint32_t)a.step->lane_starts[s->lane];
+    w->kv_head = s->kv_head;
+    w->group = a.heads / a.kv_heads;
+    w->first = first_seen(a, w->position) / STRETCH;
+    const uint32_t run = min(w->count - s->at, s->left);
+    w->begin = w->first + s->at;
+    w->end = w->begin + run;
+    w->alone = run == w->count;
+    s->left -= run;
+    s->at = 0;
+    if (++s->kv_head == a.kv_heads) {
+        s->kv_head = 0;
+        s->lane++;
+    }
+    return true;
+}
+
+/* Whether the row sees any of a tile. */
+MTR_DEVICE bool sees(const struct mtr_attention_args &a, const struct single &w, uint32_t tile)
+{
+    return tile <= w.position && tile + TILE > first_seen(a, w.position);
+}
+
+/* ---- the work on a stretch ---- */
 
 template <class S> struct single_worker {
     const struct mtr_attention_args &a;
     const struct single &w;
-    uint8_t *memory;
+    uint8_t *memory; /* where warps meet: weights, maxima, sums */
     uint32_t shared, lane, warp;
     uint32_t q[S::STEPS][4];
     float s[TILES][2][4], scale;
@@ -106,39 +171,49 @@ template <class S> struct single_worker {
 
     __device__ __forceinline__ float *maximum(uint32_t tile, uint32_t of_warp, uint32_t row) const
     {
-        float *maxima = (float *)(memory + RING_BYTES + WEIGHT_BYTES);
+        float *maxima = (float *)(memory + WEIGHT_BYTES);
         return maxima + (tile * SINGLE_WARPS + of_warp) * 16 + row;
     }
 
     /* The part that each of the four threads of a row has. */
     __device__ __forceinline__ float *sum(uint32_t tile, uint32_t of_warp, uint32_t row) const
     {
-        float *sums = (float *)(memory + RING_BYTES + WEIGHT_BYTES + MAXIMUM_BYTES);
+        float *sums = (float *)(memory + WEIGHT_BYTES + MAXIMUM_BYTES);
         return sums + ((tile * SINGLE_WARPS + of_warp) * 16 + row) * 4 + lane % 4;
     }
 
-    /* Whether the row sees any of a tile. */
-    __device__ __forceinline__ bool sees(uint32_t tile) const
+    /* Sums start anew; tiles that are not seen keep these scores. */
+    __device__ __forceinline__ void begin_stretch()
     {
-        return tile <= w.position && tile + TILE > first_seen(a, w.position);
+#pragma unroll
+        for (int t = 0; t < (int)TILES; t++)
+#pragma unroll
+            for (int n = 0; n < 2; n++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    s[t][n][e] = -CUDART_INF_F;
+#pragma unroll
+        for (int n = 0; n < S::COLUMNS; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                o[n][e] = 0.0f;
     }
 
-    /* Scores of sixteen tokens of a tile; -infinity if it is not seen. */
+    /* Scores of sixteen tokens of a tile. */
     __device__ __forceinline__ void score(float (&out)[2][4], uint32_t tile, uint32_t keys)
     {
-        const bool seen = sees(tile);
-        const uint32_t ka = keys + warp * 16 * S::ROW_BYTES + lanes<S>::keys(lane);
+        const uint32_t row = warp * 16 + (lane & 7) + (lane >> 4) * 8;
+        const uint32_t ka = keys + row * 128 + (((lane >> 3 & 1) ^ (row & 7)) << 4);
 #pragma unroll
         for (int n = 0; n < 2; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                out[n][e] = seen ? 0.0f : -CUDART_INF_F;
-        if (!seen)
-            return;
+                out[n][e] = 0.0f;
 #pragma unroll
         for (int i = 0; i < S::STEPS; i++) {
             uint32_t k[2][2];
-            device::load_matrix4(k[0][0], k[0][1], k[1][0], k[1][1], ka ^ i << 5);
+            device::load_matrix4(k[0][0], k[0][1], k[1][0], k[1][1],
+                                 (ka ^ i % 4 << 5) + i / 4 * PANEL_BYTES);
             device::mma(out[0], q[i], k[0]);
             device::mma(out[1], q[i], k[1]);
         }
@@ -157,7 +232,7 @@ template <class S> struct single_worker {
                 if (lane % 4 == 0)
                     *maximum(t, warp, lane / 4 + 8 * i) = top;
             }
-        __syncthreads();
+        device::sync_some<SINGLE_WORKERS>(1);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const uint32_t row = lane / 4 + 8 * i;
@@ -172,7 +247,7 @@ template <class S> struct single_worker {
                 store_weights(t, i);
             }
         }
-        __syncthreads();
+        device::sync_some<SINGLE_WORKERS>(1);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             l[i] = 0.0f;
@@ -189,7 +264,7 @@ template <class S> struct single_worker {
 
     __device__ __forceinline__ void store_weights(int t, int i) const
     {
-        uint8_t *row = memory + RING_BYTES + (lane / 4 + 8 * i) * WEIGHT_PITCH;
+        uint8_t *row = memory + (lane / 4 + 8 * i) * WEIGHT_PITCH;
         uint32_t *to = (uint32_t *)(row + 2 * (t * TILE + warp * 16) + lane % 4 * 4);
         to[0] = mtr_bf16_pair(s[t][0][2 * i], s[t][0][2 * i + 1]);
         to[4] = mtr_bf16_pair(s[t][1][2 * i], s[t][1][2 * i + 1]);
@@ -198,13 +273,13 @@ template <class S> struct single_worker {
     /* Adds the values of tile t of the stretch, for the warp's quarter of the head. */
     __device__ __forceinline__ void weigh(int t, uint32_t values)
     {
-        const uint32_t pa = shared + RING_BYTES + (lane & 15) * WEIGHT_PITCH + (lane >> 4) * 16;
-        const uint32_t va = values + lanes<S>::column(lane);
+        const uint32_t pa = shared + (lane & 15) * WEIGHT_PITCH + (lane >> 4) * 16;
+        const uint32_t va = values + lane * 128 + ((lane & 7) << 4);
 #pragma unroll
         for (int n = 0; n < S::COLUMNS; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                o[n][e] = t == 0 ? 0.0f : __fmul_rn(o[n][e], factor[t][e >> 1]);
+                o[n][e] = __fmul_rn(o[n][e], factor[t][e >> 1]);
 #pragma unroll
         for (int i = 0; i < (int)TILE / 16; i += 2) {
             uint32_t p[2][4];
@@ -212,10 +287,11 @@ template <class S> struct single_worker {
             device::load_matrix4(p[1], pa + 2 * (t * TILE + 16 * i + 16));
 #pragma unroll
             for (int n = 0; n < S::COLUMNS; n++) {
+                const uint32_t piece = warp * S::COLUMNS + n;
                 uint32_t v[2][2];
-                device::load_matrix4_transposed(v[0][0], v[0][1], v[1][0], v[1][1],
-                                                (va ^ (warp * S::COLUMNS + n) << 4) +
-                                                    i * 16 * S::ROW_BYTES);
+                device::load_matrix4_transposed(
+                    v[0][0], v[0][1], v[1][0], v[1][1],
+                    (va ^ piece % 8 << 4) + piece / 8 * PANEL_BYTES + i * 16 * 128);
                 device::mma(o[n], p[0], v[0]);
                 device::mma(o[n], p[1], v[1]);
             }
@@ -271,128 +347,103 @@ template <class S> struct single_worker {
     }
 };
 
-/* The first token of piece i of the ring's sequence: eight a stretch, keys then values. */
-MTR_DEVICE uint32_t piece_tile(const struct single &w, uint32_t i)
-{
-    return (w.begin + i / (2 * TILES) * w.step) * STRETCH + i % TILES * TILE;
-}
+/* ---- a block ---- */
 
+/* By the fifth warp: the tiles of all runs, in the order in which workers take them. */
 template <class S>
-MTR_DEVICE void feed(const struct mtr_attention_args &a, const struct history &h,
-                     const struct single &w, copier<S, SINGLE_THREADS> &c, uint32_t i,
-                     uint32_t ring)
+MTR_DEVICE void feed_runs(const struct mtr_attention_args &a, const typename S::pipe &p)
 {
-    if (i < w.stretches * 2 * TILES) {
-        c.copy(a, h, i & TILES ? a.v_cache : a.k_cache, ring + i % S::STAGES * S::TILE_BYTES);
-        c.look(a, h, piece_tile(w, i + 1));
+    struct feeder<S, typename S::pipe> f(a, p);
+    struct share share = share_of(a);
+    struct single w;
+    while (next_run(a, &share, &w)) {
+        struct history h = history_of(a, w.kv_head, w.lane);
+        h.first = first_seen(a, w.position);
+        h.end = w.position + 1;
+        for (w.tile = 0; w.tile < w.group; w.tile += 16) {
+            f.begin(h, w.begin * STRETCH);
+            for (uint32_t stretch = w.begin; stretch < w.end; stretch++) {
+                f.reach(h, stretch * STRETCH);
+                for (uint32_t i = 0; i < 2 * TILES; i++) {
+                    const uint32_t tile = stretch * STRETCH + i % TILES * TILE;
+                    if (sees(a, w, tile))
+                        f.fill(h, i < TILES ? &a.k_map : &a.v_map, tile, i >= TILES);
+                }
+            }
+        }
     }
-    device::commit_copies();
 }
 
-/* The block's stretches for one m16 tile of query heads. */
+/* A run's stretches for one m16 tile of query heads; `use` counts tiles. */
 template <class S>
-MTR_DEVICE void attend_single(const struct mtr_attention_args &a, const struct single &w,
-                              const struct history &h, uint8_t *memory)
+MTR_DEVICE void work_run(const struct mtr_attention_args &a, const struct single &w,
+                         const typename S::pipe &p, uint8_t *memory, uint32_t &use)
 {
-    copier<S, SINGLE_THREADS> c;
-    const uint32_t ring = device::shared_address(memory);
-    c.look(a, h, piece_tile(w, 0));
-    for (uint32_t i = 0; i + 1 < S::STAGES; i++)
-        feed<S>(a, h, w, c, i, ring);
     struct single_worker<S> worker(a, w, memory);
-    uint32_t i = 0;
-    for (uint32_t n = 0; n < w.stretches; n++) {
-        const uint32_t stretch = w.begin + n * w.step;
+    for (uint32_t stretch = w.begin; stretch < w.end; stretch++) {
+        worker.begin_stretch();
 #pragma unroll
-        for (int piece = 0; piece < 2 * (int)TILES; piece++, i++) {
-            const uint32_t tile = stretch * STRETCH + piece % TILES * TILE;
-            const uint32_t at = ring + i % S::STAGES * S::TILE_BYTES;
-            device::wait_copies<S::STAGES - 2>();
-            __syncthreads();
-            feed<S>(a, h, w, c, i + S::STAGES - 1, ring);
-            if (piece < (int)TILES)
-                worker.score(worker.s[piece % TILES], tile, at);
-            else if (piece == (int)TILES || worker.sees(tile))
-                worker.weigh(piece % TILES, at);
-            if (piece == (int)TILES - 1)
+        for (int i = 0; i < 2 * (int)TILES; i++) {
+            const uint32_t tile = stretch * STRETCH + i % TILES * TILE;
+            if (i == (int)TILES)
                 worker.soften_stretch();
+            if (!sees(a, w, tile))
+                continue;
+            p.wait(use);
+            if (i < (int)TILES)
+                worker.score(worker.s[i % TILES], tile, p.stage(use));
+            else
+                worker.weigh(i % TILES, p.stage(use));
+            __syncwarp();
+            if (worker.lane == 0)
+                p.release(use);
+            use++;
         }
         worker.end_stretch(stretch);
     }
     if (w.alone)
         worker.store();
-    __syncthreads(); /* the next tile of heads writes to shared memory */
 }
 
-/* Whether this block is the last of the row and kv head; then all that others left is there. */
-MTR_DEVICE bool is_last(const struct mtr_attention_args &a, const struct single &w, uint32_t blocks)
+template <class S>
+MTR_DEVICE void work_runs(const struct mtr_attention_args &a, const typename S::pipe &p,
+                          uint8_t *memory)
 {
-    __shared__ bool last;
-    uint32_t *counter = (uint32_t *)a.scratch + (uint64_t)w.lane * a.kv_heads + w.kv_head;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(counter, 1) == blocks - 1;
-        if (last)
-            *counter = 0; /* for the next launch */
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
-}
-
-/* Folds a row's stretches in order. Threads share the elements of all heads. */
-MTR_DEVICE void fold_scratch(const struct mtr_attention_args &a, const struct single &w)
-{
-    const uint32_t dim = a.head_dim;
-    for (uint32_t i = threadIdx.x; i < w.group * dim; i += SINGLE_THREADS) {
-        const uint32_t head = w.kv_head * w.group + i / dim, element = i % dim;
-        const float *from = scratch_of(a, w, head, w.first);
-        float M = -CUDART_INF_F, L = 0.0f, O = 0.0f;
-#pragma unroll 4
-        for (uint32_t n = 0; n < w.count; n++, from += dim + 2) {
-            float m = __ldcg(from + dim), l = __ldcg(from + dim + 1), o = __ldcg(from + element);
-            struct factors f = fold(&M, &L, m, l);
-            O = fold_value(O, o, f);
-        }
-        ((uint16_t *)a.out)[((uint64_t)w.row * a.heads + head) * dim + element] =
-            mtr_bf16_round(__fmul_rn(O, final_factor(a, head, M, L)));
+    struct share share = share_of(a);
+    struct single w;
+    uint32_t use = 0;
+    while (next_run(a, &share, &w)) {
+        for (w.tile = 0; w.tile < w.group; w.tile += 16)
+            work_run<S>(a, w, p, memory, use);
+        if (!w.alone && is_last(a, w, memory))
+            fold_scratch(a, w, memory);
     }
 }
 
 template <class S>
-MTR_DEVICE void attend_heads(const struct mtr_attention_args &a, struct single w, uint8_t *memory)
+MTR_DEVICE void attend_singles(const struct mtr_attention_args &a, uint8_t *memory)
 {
-    struct history h = history_of(a, w.kv_head, w.lane);
-    h.first = first_seen(a, w.position);
-    h.end = w.position + 1;
-    for (w.tile = 0; w.tile < w.group; w.tile += 16)
-        attend_single<S>(a, w, h, memory);
-    const uint32_t blocks = min(w.step, w.count);
-    if (!w.alone && is_last(a, w, blocks))
-        fold_scratch(a, w);
+    const typename S::pipe p(memory);
+    if (threadIdx.x == 0)
+        p.init(SINGLE_WARPS);
+    __syncthreads();
+    if (threadIdx.x >= SINGLE_WORKERS)
+        feed_runs<S>(a, p);
+    else
+        work_runs<S>(a, p, memory + (p.stages - p.barriers) + RING_BYTES);
 }
 
-/* What block (kv head, lane, z) does; false: nothing. */
-MTR_DEVICE bool find_single(const struct mtr_attention_args &a, struct single *w)
+/* For heads of any length. */
+MTR_DEVICE void attend_singles(const struct mtr_attention_args &a, uint8_t *memory)
 {
-    const struct mtr_step_view *step = a.step;
-    const uint32_t lane = blockIdx.y;
-    if (lane >= step->lanes || step->lane_rows[lane + 1] - step->lane_rows[lane] != 1)
-        return false;
-    w->row = (uint32_t)step->lane_rows[lane];
-    w->lane = lane;
-    w->kv_head = blockIdx.x;
-    w->group = a.heads / a.kv_heads;
-    w->tile = 0;
-    w->position = (uint32_t)step->positions[w->row];
-    w->first = first_seen(a, w->position) / STRETCH;
-    w->count = w->position / STRETCH - w->first + 1;
-    w->begin = w->first + blockIdx.z;
-    w->step = gridDim.z;
-    w->stretches = blockIdx.z < w->count ? (w->count - blockIdx.z + w->step - 1) / w->step : 0;
-    w->alone = w->step == 1 || w->count == 1;
-    return w->stretches > 0;
+    if (a.head_dim <= 64)
+        attend_singles<single_shape<64>>(a, memory);
+    else if (a.head_dim <= 96)
+        attend_singles<single_shape<96>>(a, memory);
+    else if (a.head_dim <= 128)
+        attend_singles<single_shape<128>>(a, memory);
+    else
+        attend_singles<single_shape<256>>(a, memory);
 }
 
 } /* namespace attention */

@@ -30,8 +30,46 @@ template <int DIM_> struct tile_shape : shape<DIM_> {
 
 /* Rows of one lane, in one pass. */
 struct pass {
-    uint32_t row, rows, kv_head, group; /* group: query heads of the kv head */
+    uint32_t row, rows, lane, kv_head, group; /* group: query heads of the kv head */
 };
+
+/* The history that its rows see. */
+MTR_DEVICE struct history history_of(const struct mtr_attention_args &a, const struct pass &run)
+{
+    struct history h = history_of(a, run.kv_head, run.lane);
+    h.first = first_seen(a, (uint32_t)a.step->positions[run.row]);
+    h.end = (uint32_t)a.step->positions[run.row + run.rows - 1] + 1;
+    return h;
+}
+
+/* The rows that a block has: as many as make `tile` matrix rows. The longest histories come first,
+ * since they end last. */
+MTR_DEVICE void rows_of_block(const struct mtr_attention_args &a, uint32_t tile, uint32_t *begin,
+                              uint32_t *end)
+{
+    const uint32_t rows = tile / (a.heads / a.kv_heads);
+    *begin = (gridDim.y - 1 - blockIdx.y) * rows;
+    *end = min(*begin + rows, a.step->tokens);
+}
+
+/* The next pass over rows [*row, end), of at most `most` matrix rows: all of one lane. Lanes of one
+ * row are not ours. False: there is none. */
+MTR_DEVICE bool next_pass(const struct mtr_attention_args &a, uint32_t *row, uint32_t end,
+                          uint32_t most, struct pass *run)
+{
+    const struct mtr_step_view *step = a.step;
+    const uint32_t group = a.heads / a.kv_heads;
+    while (*row < end) {
+        const uint32_t lane = (uint32_t)step->token_lanes[*row];
+        const uint32_t start = (uint32_t)step->lane_rows[lane];
+        const uint32_t stop = (uint32_t)step->lane_rows[lane + 1];
+        *run = {*row, min(min(stop, end) - *row, most / group), lane, blockIdx.x, group};
+        *row += run->rows;
+        if (stop - start > 1)
+            return true;
+    }
+    return false;
+}
 
 template <class S> struct tile_worker {
     const struct mtr_attention_args &a;
@@ -140,6 +178,11 @@ template <class S> struct tile_worker {
                 device::mma(s[2 * n + 1], q, k[1]);
             }
         }
+        mask(tile, s);
+    }
+
+    __device__ __forceinline__ void mask(uint32_t tile, float (&s)[TILE / 8][4]) const
+    {
         bool whole = tile + TILE - 1 <= least && tile >= first_seen(a, most);
         shape_scores(a, s, !whole, tile + lane % 4 * 2, positions);
     }
@@ -234,10 +277,9 @@ MTR_DEVICE void feed(const struct mtr_attention_args &a, const struct history &h
 
 template <class S>
 MTR_DEVICE void attend_pass(const struct mtr_attention_args &a, const struct pass &run,
-                            struct history h, uint32_t shared)
+                            uint32_t shared)
 {
-    h.first = first_seen(a, (uint32_t)a.step->positions[run.row]);
-    h.end = (uint32_t)a.step->positions[run.row + run.rows - 1] + 1;
+    const struct history h = history_of(a, run);
     const uint32_t first = h.first / TILE, last = (h.end - 1) / TILE;
     const uint32_t count = 2 * (last - first + 1), ring = shared + S::QUERY_BYTES;
     struct tile_worker<S> w(a, run, h, shared);
@@ -252,7 +294,7 @@ MTR_DEVICE void attend_pass(const struct mtr_attention_args &a, const struct pas
         float s[TILE / 8][4];
         const bool seen = w.sees(tile * TILE);
         device::wait_copies<S::STAGES - 2>();
-        __syncthreads();
+        device::sync_some<TILE_THREADS>(1);
         feed<S>(a, h, c, i + S::STAGES - 1, count, first, ring);
         if (seen) {
             w.score(tile * TILE, w.ring(i % S::STAGES), s);
@@ -260,7 +302,7 @@ MTR_DEVICE void attend_pass(const struct mtr_attention_args &a, const struct pas
         }
         i++;
         device::wait_copies<S::STAGES - 2>();
-        __syncthreads();
+        device::sync_some<TILE_THREADS>(1);
         feed<S>(a, h, c, i + S::STAGES - 1, count, first, ring);
         if (seen)
             w.weigh(w.ring(i % S::STAGES), s);
@@ -272,26 +314,17 @@ MTR_DEVICE void attend_pass(const struct mtr_attention_args &a, const struct pas
     }
     if (!w.idle)
         w.store();
-    __syncthreads(); /* the next pass writes to shared memory */
+    device::sync_some<TILE_THREADS>(1); /* the next pass writes to shared memory */
 }
 
-/* Rows [begin, end) of the step, lane by lane; lanes of one row are not ours. */
+/* Rows [begin, end) of the step, by the first TILE_THREADS of the block. */
 template <class S>
 MTR_DEVICE void attend_rows(const struct mtr_attention_args &a, uint32_t begin, uint32_t end,
                             uint32_t shared)
 {
-    const struct mtr_step_view *step = a.step;
-    const uint32_t group = a.heads / a.kv_heads;
-    for (uint32_t row = begin; row < end;) {
-        uint32_t lane = (uint32_t)step->token_lanes[row];
-        uint32_t start = (uint32_t)step->lane_rows[lane],
-                 stop = (uint32_t)step->lane_rows[lane + 1];
-        uint32_t rows = min(min(stop, end) - row, S::ROWS / group);
-        struct pass run = {row, rows, blockIdx.x, group};
-        if (stop - start > 1)
-            attend_pass<S>(a, run, history_of(a, blockIdx.x, lane), shared);
-        row += rows;
-    }
+    struct pass run;
+    while (next_pass(a, &begin, end, S::ROWS, &run))
+        attend_pass<S>(a, run, shared);
 }
 
 } /* namespace attention */

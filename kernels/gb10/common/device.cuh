@@ -173,6 +173,12 @@ __device__ inline void copy_box(uint32_t shared, const struct mtr_tensor_map *ma
                  : "memory");
 }
 
+// What this thread wrote to shared memory is there for the copy engine and the tensor core.
+__device__ inline void publish_shared()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // A barrier of THREADS threads of the block, by number; 0 is __syncthreads.
 template <int THREADS>
 __device__ inline void sync_some(int number)

@@ -15,7 +15,7 @@
 
 template <int STAGES, int STAGE_BYTES>
 struct pipe {
-    static_assert(STAGES * 16 <= 1024, "room for barriers");
+    static_assert(STAGES * 16 <= 1016, "room for barriers");
     uint32_t barriers, stages; // shared addresses
 
     __device__ explicit pipe(const void *memory)
@@ -38,6 +38,12 @@ struct pipe {
         return stages + use % STAGES * STAGE_BYTES;
     }
 
+    // A barrier for whoever fills stages alone.
+    __device__ uint32_t spare() const
+    {
+        return barriers + 1016;
+    }
+
     // By one thread; the block synchronizes afterwards.
     __device__ void init(uint32_t users) const
     {
@@ -45,14 +51,21 @@ struct pipe {
             device::barrier_init(full(s), 1);
             device::barrier_init(empty(s), users);
         }
+        device::barrier_init(spare(), 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
 
-    // The stage for use number `use` is free; says how many bytes will come.
-    __device__ void claim(uint32_t use) const
+    // Until the stage for use number `use` is free.
+    __device__ void await(uint32_t use) const
     {
         if (use >= STAGES)
             device::barrier_wait(empty(use), (use / STAGES - 1) & 1);
+    }
+
+    // The stage is free; says how many bytes will come.
+    __device__ void claim(uint32_t use) const
+    {
+        await(use);
         device::barrier_expect(full(use), STAGE_BYTES);
     }
 
