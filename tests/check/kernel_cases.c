@@ -29,9 +29,10 @@ static const struct rig_sequence deep_history[] = {{2040, 20}, {1279, 1}, {0, 0}
 
 static void build_embed(struct rig *r, const struct kernel_case *c)
 {
+    uint32_t vocab = c->n[0] ? c->n[0] : VOCAB;
     uint16_t y = rig_output(r, MTR_ROWS_TOKENS, c->cols, false);
-    uint16_t table = rig_matrix(r, r->sides[RIG_SUBJECT].launch.point->weight, VOCAB, c->cols);
-    r->vocab = VOCAB;
+    uint16_t table = rig_matrix(r, r->sides[RIG_SUBJECT].launch.point->weight, vocab, c->cols);
+    r->vocab = vocab;
     rig_slots(r, MTR_ROWS_TOKENS, NULL, 0, &y, 1, &table, 1);
     rig_param(r, MTR_P_MULTIPLIER, c->number ? c->number : 1);
 }
@@ -152,9 +153,9 @@ static void build_linear(struct rig *r, const struct kernel_case *c)
 
 /* ---- the cases ---- */
 
-#define EMBED(s, k)                                                                                \
+#define EMBED(s, k, vocab)                                                                         \
     {                                                                                              \
-        .function = "embed", .build = build_embed, .sequences = s, .cols = k                       \
+        .function = "embed", .build = build_embed, .sequences = s, .cols = k, .n = { vocab }       \
     }
 #define NORM(s, k, f)                                                                              \
     {                                                                                              \
@@ -196,10 +197,10 @@ static void build_linear(struct rig *r, const struct kernel_case *c)
     }
 
 static const struct kernel_case cases[] = {
-    EMBED(few_rows, 512),
-    EMBED(many_rows, 1024),
-    EMBED(one_row, 576),
-    EMBED(some_rows, 35),
+    EMBED(few_rows, 512, 0),
+    EMBED(many_rows, 1024, 0),
+    EMBED(one_row, 576, 0),
+    EMBED(some_rows, 35, 0),
     NORM(one_row, 4096, 0),
     NORM(some_rows, 576, K_RESIDUAL),
     NORM(many_rows, 2048, K_GATHER),
@@ -263,12 +264,21 @@ const struct kernel_case *kernel_cases(uint32_t *count)
     return cases;
 }
 
-/* ---- timings: Qwen3-8B ---- */
+/* ---- timings: Qwen3-8B, and small launches of Qwen3-Next-80B's widths ---- */
 
 static const struct rig_sequence rows1[] = {{1023, 1}, {0, 0}};
 static const struct rig_sequence rows8[] = {{1023, 8}, {0, 0}};
 static const struct rig_sequence rows16[] = {{1023, 16}, {0, 0}};
 static const struct rig_sequence rows64[] = {{1023, 64}, {0, 0}};
+static const struct rig_sequence rows80[] = {{1023, 80}, {0, 0}};
+static const struct rig_sequence rows256[] = {{1023, 256}, {0, 0}};
+static const struct rig_sequence rows800[] = {{1023, 800}, {0, 0}};
+static const struct rig_sequence prompt32[] = {{0, 32}, {0, 0}};
+static const struct rig_sequence prompt128[] = {{0, 128}, {0, 0}};
+static const struct rig_sequence prompt256[] = {{0, 256}, {0, 0}};
+static const struct rig_sequence history64[] = {{63, 1}, {0, 0}};
+static const struct rig_sequence history256[] = {{255, 1}, {0, 0}};
+static const struct rig_sequence history4k[] = {{4095, 1}, {0, 0}};
 static const struct rig_sequence rows512[] = {{0, 512}, {0, 0}};
 static const struct rig_sequence rows8192[] = {{0, 8192}, {0, 0}};
 static const struct rig_sequence history8k[] = {{8191, 1}, {0, 0}};
@@ -277,18 +287,22 @@ static const struct rig_sequence eight1k[] = {{1023, 1}, {1023, 1}, {1023, 1}, {
                                               {1023, 1}, {1023, 1}, {1023, 1}, {1023, 1}};
 static const struct rig_sequence eight8k[] = {{8191, 1}, {8191, 1}, {8191, 1}, {8191, 1},
                                               {8191, 1}, {8191, 1}, {8191, 1}, {8191, 1}};
+static const struct rig_sequence eight32k[] = {{32767, 1}, {32767, 1}, {32767, 1}, {32767, 1},
+                                               {32767, 1}, {32767, 1}, {32767, 1}, {32767, 1}};
 
-#define QKV(s)    LINEAR(s, 4096, MTR_EPILOGUE_NONE, MTR_ACT_NONE, 0, 0, 4096, 1024, 1024)
-#define PROJ(s)   LINEAR(s, 4096, MTR_EPILOGUE_ADD, MTR_ACT_NONE, 0, 0, 4096)
-#define GATE(s)   LINEAR(s, 4096, MTR_EPILOGUE_GLU, MTR_ACT_SILU, 0, 0, 12288, 12288)
-#define DOWN(s)   LINEAR(s, 12288, MTR_EPILOGUE_ADD, MTR_ACT_NONE, 0, 0, 4096)
-#define LOGITS(s) LINEAR(s, 4096, MTR_EPILOGUE_NONE, MTR_ACT_NONE, K_LOGITS, 0, 151936)
-#define LAYER(s)  QKV(s), PROJ(s), GATE(s), DOWN(s)
-#define QHEADS(s) ATTEND(s, 32, 8, 128, 0, 0, 0)
+#define QKV(s)         LINEAR(s, 4096, MTR_EPILOGUE_NONE, MTR_ACT_NONE, 0, 0, 4096, 1024, 1024)
+#define PROJ(s)        LINEAR(s, 4096, MTR_EPILOGUE_ADD, MTR_ACT_NONE, 0, 0, 4096)
+#define GATE(s)        LINEAR(s, 4096, MTR_EPILOGUE_GLU, MTR_ACT_SILU, 0, 0, 12288, 12288)
+#define DOWN(s)        LINEAR(s, 12288, MTR_EPILOGUE_ADD, MTR_ACT_NONE, 0, 0, 4096)
+#define LOGITS(s)      LINEAR(s, 4096, MTR_EPILOGUE_NONE, MTR_ACT_NONE, K_LOGITS, 0, 151936)
+#define LAYER(s)       QKV(s), PROJ(s), GATE(s), DOWN(s)
+#define QHEADS(s)      ATTEND(s, 32, 8, 128, 0, 0, 0)
+#define WIDE(s)        ATTEND(s, 16, 2, 256, 0, 0, 0)
+#define PLAIN(s, k, n) LINEAR(s, k, MTR_EPILOGUE_NONE, MTR_ACT_NONE, 0, 0, n)
 
 static const struct kernel_case timings[] = {
-    EMBED(rows1, 4096),
-    EMBED(rows8192, 4096),
+    EMBED(rows1, 4096, 32768),
+    EMBED(rows8192, 4096, 32768),
     NORM(rows1, 4096, K_RESIDUAL),
     NORM(rows64, 4096, K_RESIDUAL),
     NORM(rows8192, 4096, K_RESIDUAL),
@@ -301,6 +315,7 @@ static const struct kernel_case timings[] = {
     QHEADS(history32k),
     QHEADS(eight1k),
     QHEADS(eight8k),
+    QHEADS(eight32k),
     QHEADS(rows512),
     QHEADS(rows8192),
     PAIR("glu", rows1, 12288, MTR_ACT_SILU),
@@ -314,6 +329,28 @@ static const struct kernel_case timings[] = {
     LAYER(rows8192),
     LOGITS(rows1),
     LOGITS(rows64),
+    WIDE(prompt32),
+    WIDE(prompt128),
+    WIDE(prompt256),
+    WIDE(rows512),
+    WIDE(history64),
+    WIDE(history256),
+    WIDE(rows1),
+    WIDE(history4k),
+    PLAIN(rows80, 2048, 512),
+    PLAIN(rows80, 512, 2048),
+    PLAIN(rows16, 2048, 256),
+    PLAIN(rows256, 256, 256),
+    PLAIN(rows80, 2048, 1024),
+    NORM(rows1, 2048, 0),
+    NORM(rows16, 2048, 0),
+    NORM(rows80, 2048, 0),
+    PAIR("glu", rows16, 512, MTR_ACT_SILU),
+    PAIR("glu", rows80, 512, MTR_ACT_SILU),
+    PAIR("glu", rows800, 512, MTR_ACT_SILU),
+    ROPE(prompt32, 16, 2, 256, 128, 0),
+    ROPE(prompt128, 16, 2, 256, 128, 0),
+    ROPE(rows512, 16, 2, 256, 128, 0),
 };
 
 const struct kernel_case *kernel_timings(uint32_t *count)
@@ -365,7 +402,10 @@ void kernel_case_name(const struct kernel_case *c, char *out, size_t room)
                  {K_NORMS, "norms"},       {K_INTERLEAVED, "pairs"}, {K_NO_TABLE, "no rotation"},
                  {K_SINKS, "sinks"},       {K_BIAS, "bias"},         {K_LOGITS, "f32"},
                  {K_FACTORS, "factors"}};
+    uint32_t sequences = kernel_case_sequences(c);
     size_t at = (size_t)snprintf(out, room, "rows %u at %u", rows_of(c), c->sequences[0].start);
+    if (sequences > 1)
+        at += (size_t)snprintf(out + at, room - at, ", sequences %u", sequences);
     if (c->cols)
         at += (size_t)snprintf(out + at, room - at, ", cols %u", c->cols);
     for (int i = 0; i < 4 && c->n[i]; i++)

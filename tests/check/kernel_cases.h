@@ -25,14 +25,14 @@ struct kernel_case {
     void (*build)(struct rig *r, const struct kernel_case *c);
     const struct rig_sequence *sequences; /* ends with a count of 0 */
     uint32_t cols;                        /* or rotated pairs, or k of linear */
-    uint32_t n[4];                        /* rows of linear's weights, or 0 */
+    uint32_t n[4];                        /* rows of linear's weights, of embed's table, or 0 */
     uint32_t heads, kv_heads, head_dim, window;
     uint32_t epilogue, activation;
     uint32_t flags;
     float number; /* multiplier, soft cap */
 };
 
-/* All cases, and those that are worth timing (Qwen3-8B's shapes). */
+/* All cases, and those that are worth timing (shapes of models). */
 const struct kernel_case *kernel_cases(uint32_t *count);
 const struct kernel_case *kernel_timings(uint32_t *count);
 

@@ -212,6 +212,8 @@ static const struct mtr_point *twin(struct rig *r, const struct mtr_family *fami
 /* The rows whose logits are wanted: every other one, and the last of each sequence. */
 static bool is_output(const struct rig *r, uint32_t row)
 {
+    if (r->bulk)
+        return true;
     uint32_t end = 0;
     for (uint32_t s = 0; s < r->sequence_count; s++) {
         end += r->sequences[s].count;

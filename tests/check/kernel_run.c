@@ -88,7 +88,7 @@ static void fill_rows(const struct rig *r, const struct rig_variant *v, struct v
                                     : (int32_t)(r->vocab ? row * 40503u % r->vocab : 0);
             positions[row] = (int32_t)(r->sequences[s].start + i);
             lanes[row] = (int32_t)lane - 1;
-            if (row % 2 == 0 || i + 1 == r->sequences[s].count)
+            if (r->bulk || row % 2 == 0 || i + 1 == r->sequences[s].count)
                 outputs[output++] = (int32_t)row;
             uint32_t end = r->sequences[s].start + i + 1;
             view->max_context = end > view->max_context ? end : view->max_context;

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The runners' exit statuses where there is nothing to check: never success.
+"""The runners' exit statuses where there is nothing to check: never success; what timing prints.
 
-usage: test_runners.py TEMPLATE_CHECK TOKENIZER_CHECK GOLDEN_CHECK
+usage: test_runners.py TEMPLATE_CHECK TOKENIZER_CHECK GOLDEN_CHECK KERNEL_CHECK
 """
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 
-TEMPLATE_CHECK, TOKENIZER_CHECK, GOLDEN_CHECK = sys.argv[1:4]
+TEMPLATE_CHECK, TOKENIZER_CHECK, GOLDEN_CHECK, KERNEL_CHECK = sys.argv[1:5]
 ROOT = os.environ["MTR_SOURCE_ROOT"]
 TEMPLATES = os.path.join(ROOT, "tests", "data", "templates")
 
@@ -41,4 +42,10 @@ with tempfile.TemporaryDirectory() as empty:
     fails(absent, TOKENIZER_CHECK, absent)
     fails(empty, GOLDEN_CHECK, empty)
     fails(absent, GOLDEN_CHECK, absent)
+timed = run(KERNEL_CHECK, "--time", "--only", "argmax")
+assert timed.returncode == 0, timed
+for rows, line in zip((1, 64), timed.stdout.splitlines(), strict=True):
+    found = json.loads(line)
+    assert found["case"] == f"rows {rows} at 1023, cols 151936, f32", found
+    assert found["us"] > 0 and found["bytes"] == 4 * rows * 151936 and found["launches"], found
 print("runners fail where there is nothing to check")
