@@ -12,7 +12,7 @@
 #include "kernels/gb10/common/rows.cuh"
 
 #define THREADS 256
-#define HELD    4 /* groups: 8192 columns */
+#define HELD    2 /* groups: 4096 columns */
 
 /* Elements [at, at + 8) of the row that is to be normalized; adds x to the residual on the way. */
 MTR_DEVICE void take8(const uint16_t *x, uint16_t *residual, uint32_t at, uint32_t cols,
