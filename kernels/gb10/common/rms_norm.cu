@@ -78,7 +78,7 @@ MTR_DEVICE void norm_row(const struct mtr_rms_norm_args &args, const uint16_t *x
     }
 }
 
-MTR_KERNEL(THREADS) rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
+MTR_KERNEL_OF(THREADS, 5) rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
 {
     mtr_begin();
     __shared__ float parts[THREADS / MTR_WARP];
