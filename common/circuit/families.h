@@ -79,11 +79,17 @@ struct mtr_point {
     uint32_t max_head_dim;
     uint32_t max_group; /* query heads of one kv head */
     /* A function of module "repack" (kernels/args/repack.h) that lays a matrix of `weight` out for
-     * this point when it is loaded; NULL: it is read as it stands in the file. Rows are then padded
-     * to a multiple of repack_rows. */
+     * this point when it is loaded; NULL: it is read as it stands in the file. Rows and columns are
+     * then padded to multiples of repack_rows and repack_cols (0: not padded). */
     const char *repack;
-    uint32_t repack_rows;
+    uint32_t repack_rows, repack_cols;
+    const char *repack_scales; /* the same for its scales by group of 16 columns */
 };
+
+static inline uint64_t mtr_padded(uint64_t n, uint32_t unit)
+{
+    return unit > 1 ? (n + unit - 1) / unit * unit : n;
+}
 
 struct mtr_family {
     const char *name;    /* = module */

@@ -34,8 +34,8 @@
 enum mtr_epilogue { MTR_EPILOGUE_NONE, MTR_EPILOGUE_ADD, MTR_EPILOGUE_GLU };
 
 struct mtr_linear_part {
-    struct mtr_tensor_map map; /* of weight: boxes of half the shape's columns */
-    const void *weight;        /* [n, k] in the point's weight format */
+    struct mtr_tensor_map map; /* of weight, unless repacked: boxes of half the shape's columns */
+    const void *weight;        /* [n, k] in the point's weight format, or repacked */
     const void *scale;         /* by the point's scaling, or NULL: see above */
     const void *global_scale;  /* [1] f32, or NULL */
     const void *bias;          /* [n] f32, or NULL */

@@ -106,7 +106,9 @@ class Hardware:
             bounds = [self.number(take(point, k, where, 0), where)
                       for k in ("max_k", "max_head_dim", "max_group")]
             default = take(point, "default", where, True)
-            repack = take(point, "repack", where, None), take(point, "repack_rows", where, 0)
+            repack, repack_scales = (take(point, k, where, None)
+                                     for k in ("repack", "repack_scales"))
+            padding = [take(point, k, where, 0) for k in ("repack_rows", "repack_cols")]
             nothing_left(point, where)
             for weight, scaling, cache in itertools.product(weights, scalings, caches):
                 function = "_".join(p for p in (base, weight, scaling, cache) if p)
@@ -115,8 +117,9 @@ class Hardware:
                 compiled = [row(quote(function + suffix), *numbers)
                             for suffix, *numbers in shapes]
                 items.append(row(quote(function), *policies, *rows, quote(numerics), default,
-                                 len(shapes), row(*compiled), *bounds, quote(repack[0]),
-                                 repack[1]))
+                                 len(shapes), row(*compiled), *bounds,
+                                 quote(repack and f"{repack}_{weight}"), *padding,
+                                 quote(repack_scales)))
         return items
 
     def family(self, family):

@@ -21,8 +21,11 @@
 #include "tests/check/kernel_times.h"
 
 #define TOLERANCE 5e-3
-#define SEEDS     3
-#define SKIPPED   77
+/* Of points that round weights to bf16, which the host does not: the more where scales and minimums
+ * of blocks nearly cancel and a gated unit multiplies two such sums. */
+#define PACKED_TOLERANCE 1e-2
+#define SEEDS            3
+#define SKIPPED          77
 
 static const char help[] =
     "Usage: kernel-check [--class NAME] [--only FUNCTION] [--seeds N] [--time]\n"
@@ -64,7 +67,7 @@ static void blame(struct verdict *v, const char *variant, const char *what, uint
 }
 
 /* NaN in the same places, and a small distance. */
-static void compare_rows(const struct rig_part *want, const struct rig_part *have,
+static void compare_rows(const struct rig_part *want, const struct rig_part *have, double tolerance,
                          struct verdict *out)
 {
     for (uint32_t row = 0; row < want->rows; row++) {
@@ -82,7 +85,7 @@ static void compare_rows(const struct rig_part *want, const struct rig_part *hav
         }
         double error = distance > 0 ? sqrt(distance / (size > 0 ? size : 1e-30)) : 0;
         out->error = error > out->error ? error : out->error;
-        if (!(error <= TOLERANCE))
+        if (!(error <= tolerance))
             blame(out, plain.name, "too far from the host", row);
     }
 }
@@ -134,7 +137,7 @@ static void run_seed(struct rig *r, const struct mtr_family *f, const struct mtr
     rig_run(r, RIG_HOST, &plain, &want);
     rig_run(r, RIG_SUBJECT, &plain, &have);
     for (uint32_t i = 0; i < have.count && !r->err.code; i++)
-        compare_rows(&want.parts[i], &have.parts[i], out);
+        compare_rows(&want.parts[i], &have.parts[i], p->repack ? PACKED_TOLERANCE : TOLERANCE, out);
     if (!r->err.code)
         try_variants(r, p, strcmp(f->name, "attention") == 0, &have, out);
     rig_result_free(&want);

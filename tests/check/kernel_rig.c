@@ -337,18 +337,29 @@ uint16_t rig_in_place(struct rig *r, enum mtr_rows rows, uint32_t cols, float si
     return add_buffer(r, rows, cols, size, false, true);
 }
 
-static void *repacked(struct rig *r, enum rig_side_name side, void *src, uint32_t rows,
-                      uint32_t cols, uint64_t row_bytes)
+uint64_t rig_weight_bytes(const struct mtr_point *p, const struct mtr_plan_weight *w)
+{
+    bool scales = w->role == MTR_WEIGHT_SCALES, padded = scales ? p->repack_scales : p->repack;
+    uint32_t unit = scales ? p->repack_cols / 16 : p->repack_cols;
+    bool matrix = padded && (w->rows > 1 || scales);
+    uint64_t row = 0;
+    mtr_format_row_bytes(w->kernel_format, matrix ? mtr_padded(w->cols, unit) : w->cols, &row);
+    return row * (matrix ? mtr_padded(w->rows, p->repack_rows) : w->rows);
+}
+
+static void *repacked(struct rig *r, enum rig_side_name side, const struct mtr_plan_weight *w,
+                      void *src)
 {
     struct rig_side *s = &r->sides[side];
     const struct mtr_point *p = s->launch.point;
-    if (!p->repack || r->err.code)
+    const char *function = w->role == MTR_WEIGHT_SCALES ? p->repack_scales : p->repack;
+    if (!function || r->err.code)
         return src;
-    uint32_t tiles = (rows + p->repack_rows - 1) / p->repack_rows;
-    void *dst = rig_memory(r, side, NULL, (size_t)tiles * p->repack_rows * row_bytes);
-    struct mtr_repack_args args = {src, dst, rows, cols};
+    uint32_t tiles = (uint32_t)(mtr_padded(w->rows, p->repack_rows) / p->repack_rows);
+    void *dst = rig_memory(r, side, NULL, rig_weight_bytes(p, w));
+    struct mtr_repack_args args = {src, dst, (uint32_t)w->rows, (uint32_t)w->cols};
     const uint32_t grid[3] = {tiles, 1, 1}, block[3] = {REPACK_THREADS, 1, 1};
-    struct mtr_kernel *k = s->backend->ops->kernel(s->backend, "repack", p->repack, &r->err);
+    struct mtr_kernel *k = s->backend->ops->kernel(s->backend, "repack", function, &r->err);
     if (k && dst)
         s->backend->ops->launch(s->backend, NULL, k, grid, block, 0, &args, sizeof args, &r->err);
     return dst;
@@ -373,9 +384,9 @@ static uint16_t add_weight(struct rig *r, enum mtr_weight_role role, enum mtr_fo
         s->plan.weight_count = index + 1;
         s->weight_at[index] = rig_memory(r, (enum rig_side_name)i, NULL, rows * row_bytes);
         fill_bulk(r, (enum rig_side_name)i, s->weight_at[index], rows * row_bytes, bytes, have);
-        if (rows > 1 && role == MTR_WEIGHT_VALUES)
+        if (role == MTR_WEIGHT_SCALES || (rows > 1 && role == MTR_WEIGHT_VALUES))
             s->weight_at[index] =
-                repacked(r, (enum rig_side_name)i, s->weight_at[index], rows, cols, row_bytes);
+                repacked(r, (enum rig_side_name)i, &s->weights[index], s->weight_at[index]);
     }
     return (uint16_t)index;
 }

@@ -122,6 +122,8 @@ void rig_end(struct rig *r);
 uint16_t rig_input(struct rig *r, enum mtr_rows rows, uint32_t cols, float size, bool plain);
 uint16_t rig_output(struct rig *r, enum mtr_rows rows, uint32_t cols, bool plain);
 uint16_t rig_in_place(struct rig *r, enum mtr_rows rows, uint32_t cols, float size); /* both */
+/* Of a weight as a point reads it. */
+uint64_t rig_weight_bytes(const struct mtr_point *point, const struct mtr_plan_weight *w);
 /* With scales in tensors of their own where the subject's point has such. */
 uint16_t rig_matrix(struct rig *r, enum mtr_format format, uint32_t rows, uint32_t cols);
 uint16_t rig_vector(struct rig *r, uint32_t count, float low, float high);

@@ -56,11 +56,8 @@ static void make_copies(struct rig *r, double bytes, struct copies *c)
         memcpy(c->weights[i], s->weight_at, sizeof s->weight_at);
         c->caches[i] = s->cache;
         for (uint32_t w = 0; i && w < s->plan.weight_count; w++) {
-            uint64_t row = 0;
-            mtr_format_row_bytes(s->weights[w].kernel_format, s->weights[w].cols, &row);
-            uint64_t rows = s->weights[w].rows, unit = s->launch.point->repack_rows;
-            rows = unit && rows > 1 ? (rows + unit - 1) / unit * unit : rows;
-            c->weights[i][w] = again(r, s->weight_at[w], row * rows);
+            c->weights[i][w] =
+                again(r, s->weight_at[w], rig_weight_bytes(s->launch.point, &s->weights[w]));
         }
         if (i && s->plan.cache_count) {
             c->caches[i].k = again(r, s->cache.k, cache);

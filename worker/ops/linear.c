@@ -30,10 +30,11 @@ static struct mtr_linear_part part_of(const struct mtr_op_context *c, const stru
     };
 }
 
-/* Tells the copy engine, where there is one, of x and of every weight. */
+/* Tells the copy engine, where there is one, of x and of every weight that stands as in the file.
+ */
 static bool map_matrices(const struct mtr_op_context *c, const struct mtr_plan_buffer *x,
-                         const struct mtr_point_shape *shape, struct mtr_linear_args *a,
-                         struct mtr_error *err)
+                         const struct mtr_point *point, const struct mtr_point_shape *shape,
+                         struct mtr_linear_args *a, struct mtr_error *err)
 {
     const struct mtr_backend_ops *ops = c->backend->ops;
     if (!ops->tensor_map)
@@ -41,7 +42,7 @@ static bool map_matrices(const struct mtr_op_context *c, const struct mtr_plan_b
     uint64_t rows = mtr_plan_max_rows(&c->plan->limits, x->rows, 1);
     if (!ops->tensor_map(c->backend, &a->x_map, a->x, rows, a->k, x->row_bytes, shape->rows, err))
         return mtr_error_prefix(err, "input %s", x->name);
-    for (uint32_t i = 0; i < a->parts; i++)
+    for (uint32_t i = 0; i < a->parts && !point->repack; i++)
         if (!ops->tensor_map(c->backend, &a->part[i].map, a->part[i].weight, a->part[i].n, a->k,
                              a->k * sizeof(uint16_t), shape->cols / 2, err))
             return false;
@@ -92,7 +93,7 @@ bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op 
         args.part[i] = part_of(c, l, i);
     uint32_t rows = c->rows[l->rows], shape = choose_shape(c, op, &args, rows);
     const struct mtr_point_shape *s = &l->point->shapes[shape];
-    if (!map_matrices(c, x, s, &args, err))
+    if (!map_matrices(c, x, l->point, s, &args, err))
         return false;
     uint32_t grid[3] = {output_tiles(&args, s), mtr_op_tiles(rows, s->rows), 1};
     if (s->persistent) {

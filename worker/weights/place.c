@@ -11,6 +11,8 @@
 #include "common/circuit/families.h"
 #include "worker/weights/convert.h"
 
+#define SCALE_GROUP 16 /* columns */
+
 /* What kernels may assume of an address: plain elements stand at a multiple of their size, blocks
  * (which begin with 16-bit scales) at a multiple of two. */
 static bool aligned_for(enum mtr_format format, const void *p)
@@ -25,8 +27,22 @@ static bool same_layout(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Notes the layouts that one launch wants its matrices in. All who read a weight must agree: it has
- * one address. */
+/* All who read a weight must agree: it has one address. */
+static bool note_layout(const struct mtr_plan *plan, uint16_t w, const char *repack, uint32_t rows,
+                        uint32_t cols, bool *seen, struct mtr_place *places, struct mtr_error *err)
+{
+    if (seen[w] && !same_layout(repack, places[w].repack))
+        return mtr_fail(err, MTR_INTERNAL,
+                        "weight %s is read by points that want it in different layouts",
+                        plan->weights[w].name);
+    seen[w] = true;
+    places[w].repack = repack;
+    places[w].repack_rows = rows ? rows : 1;
+    places[w].repack_cols = cols;
+    return true;
+}
+
+/* Notes the layouts that one launch wants its matrices, and their scales by group, in. */
 static bool note_launch(const struct mtr_plan *plan, const struct mtr_launch *launch, bool *seen,
                         struct mtr_place *places, struct mtr_error *err)
 {
@@ -35,13 +51,13 @@ static bool note_launch(const struct mtr_plan *plan, const struct mtr_launch *la
         uint16_t w = launch->weights[s];
         if (w == MTR_NONE || plan->weights[w].rows <= 1)
             continue;
-        if (seen[w] && !same_layout(point->repack, places[w].repack))
-            return mtr_fail(err, MTR_INTERNAL,
-                            "weight %s is read by points that want it in different layouts",
-                            plan->weights[w].name);
-        seen[w] = true;
-        places[w].repack = point->repack;
-        places[w].repack_rows = point->repack_rows ? point->repack_rows : 1;
+        uint16_t scale = plan->weights[w].scale;
+        if (!note_layout(plan, w, point->repack, point->repack_rows, point->repack_cols, seen,
+                         places, err) ||
+            (point->repack_scales && scale != MTR_NONE &&
+             !note_layout(plan, scale, point->repack_scales, point->repack_rows,
+                          point->repack_cols / SCALE_GROUP, seen, places, err)))
+            return false;
     }
     return true;
 }
@@ -118,7 +134,7 @@ static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *
 {
     const struct mtr_plan_weight *w = &plan->weights[i];
     struct mtr_place *p = &out->places[i];
-    uint64_t row_bytes, rows = w->rows;
+    uint64_t row_bytes, padded;
     if (!mtr_convertible(w->format, w->kernel_format))
         return mtr_fail(err, MTR_UNSUPPORTED, "weight %s: no conversion from %s to %s", w->name,
                         mtr_format_info(w->format)->name, mtr_format_info(w->kernel_format)->name);
@@ -128,9 +144,12 @@ static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *
                         w->cols);
     if (ck && !find_source(w, ck, p, err))
         return false;
-    if (p->repack)
-        rows = (rows + p->repack_rows - 1) / p->repack_rows * p->repack_rows;
-    p->bytes = rows * row_bytes;
+    p->bytes = w->rows * row_bytes;
+    if (p->repack) {
+        if (!mtr_format_row_bytes(w->kernel_format, mtr_padded(w->cols, p->repack_cols), &padded))
+            return mtr_fail(err, MTR_INTERNAL, "weight %s: no columns to pad to", w->name);
+        p->bytes = mtr_padded(w->rows, p->repack_rows) * padded;
+    }
     p->shared = find_shared(plan, out->places, i);
     p->readable = in_place && p->src && w->format == w->kernel_format && !w->inverted &&
                   aligned_for(w->format, p->src);

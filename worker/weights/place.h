@@ -30,7 +30,7 @@ struct mtr_place {
     uint64_t src_bytes;
     bool readable;      /* a kernel can read it where it stands in the file */
     const char *repack; /* function of module "repack", or NULL */
-    uint32_t repack_rows;
+    uint32_t repack_rows, repack_cols; /* units that it pads to; 0: it does not */
     uint64_t bytes;  /* as the kernel reads it */
     uint64_t offset; /* COPIED: in the backend's memory */
 };

@@ -169,13 +169,9 @@ MTR_DEVICE float exponent_scale(const struct mtr_attention_args &a)
     return a.softcap != 0.0f ? LOG2_E : __fmul_rn(a.scale, LOG2_E);
 }
 
-/* cap * tanh(s / cap) as cap - 2 cap / (1 + e^(2 s / cap)): what it loses near 0 is nothing to an
- * exponent, and it is short where it is unrolled many times. */
 MTR_DEVICE float soften(const struct mtr_attention_args &a, float s)
 {
-    const float twice = __fmul_rn(__fdividef(2.0f * LOG2_E * a.scale, a.softcap), s);
-    return __fsub_rn(a.softcap,
-                     __fdividef(2.0f * a.softcap, __fadd_rn(1.0f, mtr_exp2(twice))));
+    return __fmul_rn(a.softcap, tanhf(__fdiv_rn(__fmul_rn(s, a.scale), a.softcap)));
 }
 
 /* Soft cap and mask of n8 tiles side by side; `token` is that of the thread's first element,

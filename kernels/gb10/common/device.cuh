@@ -179,6 +179,16 @@ __device__ inline void publish_shared()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Has it bring so many bytes, a multiple of 16 at such an address.
+__device__ inline void copy_bytes(uint32_t shared, const void *global, uint32_t bytes,
+                                  uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared),
+                 "l"(global), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
 // A barrier of THREADS threads of the block, by number; 0 is __syncthreads.
 template <int THREADS>
 __device__ inline void sync_some(int number)

@@ -2,7 +2,7 @@
 // Module "linear": the points of kernels/gb10/common/KERNEL_FAMILIES.toml, which also states each
 // shape's rows (tokens), columns (outputs), threads and shared memory. Small shapes hide latency
 // with many stages, since a step of few rows is bound by reading weights.
-#include "kernels/gb10/common/linear.cuh"
+#include "kernels/gb10/common/linear_packed.cuh"
 
 namespace
 {
@@ -33,3 +33,15 @@ LINEAR_BF16(r16)
 LINEAR_BF16(r32)
 LINEAR_BF16(r64)
 LINEAR_BF16(r128)
+
+namespace linear
+{
+
+template <class F> using packed_r128 = packed_tile<F, 4, 128, 64, 4, 32>;
+
+} // namespace linear
+
+#define LINEAR_PACKED_WIDE(point, format) LINEAR_PACKED_SHAPE(point, format, 128)
+
+LINEAR_PACKED_POINTS(LINEAR_PACKED)
+LINEAR_PACKED_POINTS(LINEAR_PACKED_WIDE)

@@ -12,7 +12,7 @@
 #include "kernels/gb10/common/rows.cuh"
 
 #define THREADS 256
-#define HELD    2 /* groups: 4096 columns */
+#define HELD    4 /* groups: 8192 columns */
 
 /* Elements [at, at + 8) of the row that is to be normalized; adds x to the residual on the way. */
 MTR_DEVICE void take8(const uint16_t *x, uint16_t *residual, uint32_t at, uint32_t cols,
@@ -78,7 +78,7 @@ MTR_DEVICE void norm_row(const struct mtr_rms_norm_args &args, const uint16_t *x
     }
 }
 
-MTR_KERNEL_OF(THREADS, 5) rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
+MTR_KERNEL(THREADS) rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
 {
     mtr_begin();
     __shared__ float parts[THREADS / MTR_WARP];

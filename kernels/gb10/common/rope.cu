@@ -233,7 +233,7 @@ template <int C> MTR_DEVICE void append_row(const struct mtr_rope_append_args &a
     }
 }
 
-MTR_KERNEL_OF(THREADS, 2) rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
+MTR_KERNEL(THREADS) rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
 {
     mtr_begin();
     bool fours = args.head_dim % 8 == 0 && (!args.table || args.pairs % 4 == 0);

@@ -19,11 +19,7 @@
 
 #define MTR_DEVICE static __device__ __forceinline__
 /* A kernel that row-wise launchers start; it begins with mtr_begin(). */
-#define MTR_KERNEL(threads) MTR_KERNEL_OF(threads, 1)
-
-/* The same, so that some of its blocks fit a processor at once. */
-#define MTR_KERNEL_OF(threads, blocks)                                                             \
-    extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define MTR_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
 
 #define MTR_WARP 32
 #define MTR_ALL  0xffffffffu /* lanes of a warp */

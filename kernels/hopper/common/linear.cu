@@ -3,143 +3,20 @@
 // Module "linear" on Hopper. Steps of few rows are bound by reading weights and run the parent's
 // kernel; larger ones run here, on the warpgroup instruction, which sums as mma.sync does: the
 // shapes agree in every byte (tests/check/kernel-check).
-//
-// There are as many blocks as processors, and each takes one tile after the other: while two
-// warpgroups (64 weight rows each; of a gated unit one has the gates and the other what they gate)
-// bring the sums of a tile out, PASS tokens at a time through shared memory, the copying warp fills
-// the stages for the next.
-#include "kernels/gb10/common/linear.cuh"
-#include "kernels/hopper/common/wgmma.cuh"
+#include "kernels/gb10/common/linear_packed.cuh"
+#include "kernels/hopper/common/wide.cuh"
+#include "kernels/hopper/common/wide_packed.cuh"
 
 namespace
 {
-
-constexpr int PASS = 64; // tokens
-
-template <int COLS, int STAGES>
-struct wide : linear::tile<128, COLS, 64, STAGES, 256, 128> {
-    using base = linear::tile<128, COLS, 64, STAGES, 256, 128>;
-    static constexpr int SHARED_BYTES =
-        MTR_PIPE_BYTES + STAGES * base::STAGE_BYTES + PASS * base::PITCH * 4;
-};
-
-// The tiles of a launch, and which of them a block has.
-template <class S>
-struct work {
-    uint32_t width, height, tokens;
-
-    __device__ explicit work(const struct mtr_linear_args &a)
-        : width(0), tokens(device::row_count(a.step, a.rows_kind))
-    {
-        uint32_t outputs = a.epilogue == MTR_EPILOGUE_GLU ? S::ROWS / 2 : S::ROWS;
-        for (uint32_t i = 0; i < linear::part_count(a); i++)
-            width += (a.part[i].n + outputs - 1) / outputs;
-        height = (tokens + S::COLS - 1) / S::COLS;
-    }
-
-    // do_tile(block) for each tile of this block.
-    template <class F>
-    __device__ void each(const struct mtr_linear_args &a, F do_tile) const
-    {
-        for (uint32_t id = blockIdx.x; id < width * height; id += gridDim.x)
-            do_tile(linear::block<S>(a, linear::find_tile(id, width, height)));
-    }
-};
-
-template <class S>
-__device__ inline void copy_tiles(const struct mtr_linear_args &a, const work<S> &w,
-                                  const typename S::pipe &p)
-{
-    uint32_t use = 0;
-    w.each(a, [&](const linear::block<S> &b) {
-        for (uint32_t c = 0; c < b.chunks; c++, use++) {
-            p.claim(use);
-            b.copy_weights(p, use, c);
-            b.copy_tokens(p, use, c);
-        }
-    });
-}
-
-// The sums of a tile. Returns how many stages were used so far.
-template <class S>
-__device__ inline uint32_t multiply(float (&acc)[S::COLS / 2], const linear::block<S> &b,
-                                    const typename S::pipe &p, uint32_t use)
-{
-    uint32_t group = threadIdx.x / 128;
-    bool speaks = threadIdx.x % 32 == 0;
-#pragma unroll
-    for (int i = 0; i < S::COLS / 2; i++)
-        acc[i] = 0;
-    for (uint32_t c = 0; c < b.chunks; c++, use++) {
-        p.wait(use);
-        uint32_t weights = p.stage(use) + group * 64 * 128, tokens = p.stage(use) + S::WEIGHT_BYTES;
-        hopper::begin_products();
-#pragma unroll
-        for (int k = 0; k < S::KC / 16; k++)
-            hopper::product<S::COLS>::add(acc, hopper::operand(weights + k * 32),
-                                          hopper::operand(tokens + k * 32));
-        hopper::commit_products();
-        hopper::wait_products<1>(); // those of the stage before
-        if (c > 0 && speaks)
-            p.release(use - 1);
-    }
-    hopper::wait_products<0>();
-    if (speaks)
-        p.release(use - 1);
-    return use;
-}
-
-template <class S>
-__device__ inline void write_tile(const float (&acc)[S::COLS / 2], const linear::block<S> &b,
-                                  float *staged, uint32_t tokens)
-{
-    uint32_t lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int pass = 0; pass < S::COLS; pass += PASS) {
-        device::sync_some<S::COMPUTE>(1); // what was staged before is out
-#pragma unroll
-        for (int i = 0; i < PASS / 2; i++) {
-            uint32_t col = i / 4 * 8 + lane % 4 * 2 + (i & 1);
-            staged[col * S::PITCH + row + (i & 2 ? 8 : 0)] = acc[pass / 2 + i];
-        }
-        device::sync_some<S::COMPUTE>(1);
-        linear::write_result<PASS>(b, staged, b.token0 + pass, tokens, threadIdx.x);
-    }
-}
-
-template <class S>
-__device__ inline void run_wide(const struct mtr_linear_args &args)
-{
-    extern __shared__ __align__(1024) unsigned char memory[];
-    typename S::pipe p(memory);
-    if (threadIdx.x == 0)
-        p.init(S::COMPUTE / 32);
-    __syncthreads();
-    device::let_successor_start();
-    device::wait_for_predecessor();
-    work<S> w(args);
-    if (threadIdx.x >= S::COMPUTE) {
-        hopper::fewer_registers<24>();
-        if (threadIdx.x == S::COMPUTE)
-            copy_tiles<S>(args, w, p);
-    } else {
-        hopper::more_registers<240>();
-        uint32_t stages = p.stages - p.barriers + S::STAGES * S::STAGE_BYTES, use = 0;
-        float *staged = reinterpret_cast<float *>(memory + stages), acc[S::COLS / 2];
-        w.each(args, [&](const linear::block<S> &b) {
-            use = multiply<S>(acc, b, p, use);
-            write_tile<S>(acc, b, staged, w.tokens);
-        });
-    }
-}
 
 //                        warps  tiles   k  stages
 using r8 = linear::shape<2, 1, 1, 1, 128, 6>;
 using r16 = linear::shape<2, 1, 1, 2, 128, 5>;
 using r32 = linear::shape<2, 1, 1, 4, 128, 4>;
 using r64 = linear::shape<2, 2, 1, 4, 128, 4>;
-using r128 = wide<128, 5>;
-using r256 = wide<256, 4>;
+using r128 = wide::tile<128, 5>;
+using r256 = wide::tile<256, 4>;
 
 static_assert(r8::SHARED_BYTES == 63488 && r16::SHARED_BYTES == 63488 &&
                   r32::SHARED_BYTES == 67584 && r64::SHARED_BYTES == 100352 &&
@@ -159,7 +36,7 @@ static_assert(r8::SHARED_BYTES == 63488 && r16::SHARED_BYTES == 63488 &&
     extern "C" __global__ void __launch_bounds__(s::THREADS, 1)                                    \
         linear_bf16_##s(const __grid_constant__ struct mtr_linear_args args)                       \
     {                                                                                              \
-        run_wide<s>(args);                                                                         \
+        wide::run<s>(args);                                                                        \
     }
 
 LINEAR_BF16(r8)
@@ -168,3 +45,13 @@ LINEAR_BF16(r32)
 LINEAR_BF16(r64)
 LINEAR_BF16_WIDE(r128)
 LINEAR_BF16_WIDE(r256)
+
+#define LINEAR_PACKED_WIDE(point, format)                                                          \
+    extern "C" __global__ void __launch_bounds__(wide::packed_r256<format>::THREADS, 1)            \
+        linear_##point##_r256(const __grid_constant__ struct mtr_linear_args args)                 \
+    {                                                                                              \
+        wide::run_packed<wide::packed_r256<format>>(args);                                         \
+    }
+
+LINEAR_PACKED_POINTS(LINEAR_PACKED)
+LINEAR_PACKED_POINTS(LINEAR_PACKED_WIDE)

@@ -34,13 +34,20 @@ static struct mtr_checkpoint ck = {.path = "m",
                                    .tensor_count = 3,
                                    .by_name = by_name};
 
-static bool place(const struct mtr_plan_weight *w, uint32_t count, bool in_place,
-                  const struct mtr_launch *launches, uint32_t launch_count)
+static bool place_from(const struct mtr_checkpoint *from, const struct mtr_plan_weight *w,
+                       uint32_t count, bool in_place, const struct mtr_launch *launches,
+                       uint32_t launch_count)
 {
     struct mtr_plan plan = {.weights = w, .weight_count = count};
     plan.lists[MTR_MODE_DECODE] = (struct mtr_launch_list){launch_count, launches};
     mtr_arena_free(&arena);
-    return mtr_place_weights(&arena, &plan, &ck, in_place, &got, &err);
+    return mtr_place_weights(&arena, &plan, from, in_place, &got, &err);
+}
+
+static bool place(const struct mtr_plan_weight *w, uint32_t count, bool in_place,
+                  const struct mtr_launch *launches, uint32_t launch_count)
+{
+    return place_from(&ck, w, count, in_place, launches, launch_count);
 }
 
 START_TEST(in_file)
@@ -119,6 +126,35 @@ START_TEST(laid_out)
 }
 END_TEST
 
+START_TEST(padded_columns_and_scales)
+{
+    const struct mtr_plan_weight w[] = {
+        {.name = "a",
+         .rows = 5,
+         .cols = 80,
+         .format = MTR_E2M1,
+         .kernel_format = MTR_E2M1,
+         .scale = 1,
+         .global_scale = MTR_NONE},
+        {.name = "q",
+         .rows = 5,
+         .cols = 5,
+         .format = MTR_E4M3,
+         .kernel_format = MTR_E4M3,
+         .role = MTR_WEIGHT_SCALES},
+    };
+    const struct mtr_point point = {
+        .repack = "by16", .repack_rows = 16, .repack_cols = 64, .repack_scales = "scales_by16"};
+    struct mtr_launch launch = {.point = &point, .weight_count = 1, .weights = {0}};
+    ck_assert_msg(place_from(NULL, w, 2, false, &launch, 1), "%s", err.message);
+    const struct mtr_place *p = got.places;
+    ck_assert(p[0].kind == MTR_PLACE_COPIED && p[0].bytes == 16 * 128 / 2);
+    ck_assert(p[1].kind == MTR_PLACE_COPIED && p[1].bytes == 16 * 8);
+    ck_assert_str_eq(p[1].repack, "scales_by16");
+    ck_assert_uint_eq(got.scratch_bytes, 5 * 40);
+}
+END_TEST
+
 START_TEST(refused)
 {
     const struct mtr_plan_weight cases[] = {
@@ -148,5 +184,6 @@ MTR_CHECK_MAIN("weights/place")
     tcase_add_test(tc, in_file);
     tcase_add_test(tc, divisors_are_copied);
     tcase_add_test(tc, laid_out);
+    tcase_add_test(tc, padded_columns_and_scales);
     tcase_add_test(tc, refused);
 }
