@@ -12,8 +12,6 @@
 #include "worker/exec/executor.h"
 #include "worker/exec/logprobs.h"
 
-#define MAX_BIAS (1u << 16) /* entries */
-
 static bool check_effect(const struct mtr_exec *e, const struct mtr_effect *f,
                          struct mtr_error *err)
 {
@@ -175,8 +173,8 @@ static bool check_sampling(const struct mtr_exec *e, const struct mtr_sampling *
     if (s->logprobs > 1 + MTR_LOGPROBS_MAX_TOP)
         return mtr_fail(err, MTR_INVALID, "%u log-probabilities asked for, at most %u are given",
                         s->logprobs - 1, MTR_LOGPROBS_MAX_TOP);
-    if (s->bias_count > MAX_BIAS)
-        return mtr_fail(err, MTR_INVALID, "%u biases, at most %u", s->bias_count, MAX_BIAS);
+    if (s->bias_count > MTR_MAX_BIASES)
+        return mtr_fail(err, MTR_INVALID, "%u biases, at most %u", s->bias_count, MTR_MAX_BIASES);
     for (uint32_t i = 0; i < s->bias_count; i++)
         if (isnan(s->bias_values[i]))
             return mtr_fail(err, MTR_INVALID, "bias %u is not a number", i);
