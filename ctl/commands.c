@@ -22,6 +22,8 @@ static const struct mtr_command commands[] = {
      mtr_ctl_circuit},
     {"kernels", "list | show TARGET [MODULE] | closure TARGET", "the CUDA kernels in this build",
      mtr_ctl_kernels},
+    {"bench", "run NAME | list [NAME] | history",
+     "how fast a server answers, and what it did before", mtr_ctl_bench},
     {"doctor", "[--json]", "what this machine has, what is missing, and the remedy",
      mtr_ctl_doctor},
     {"keygen", "NAME", "make a key pair for plan sockets over TCP: NAME.key and NAME.pub",

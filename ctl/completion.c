@@ -27,6 +27,8 @@ static void print_bash(void)
         "        COMPREPLY=($(compgen -W 'show plan memory precision' -- \"$word\"))\n"
         "    elif [ \"${COMP_WORDS[1]}\" = kernels ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
         "        COMPREPLY=($(compgen -W 'list show closure' -- \"$word\"))\n"
+        "    elif [ \"${COMP_WORDS[1]}\" = bench ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
+        "        COMPREPLY=($(compgen -W 'run list history' -- \"$word\"))\n"
         "    else\n"
         "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
         "    fi\n"

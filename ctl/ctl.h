@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * metralectl's commands. Each takes what stands behind its name on the command line and returns an
- * exit status: 0 done, 1 failed, 2 called wrongly.
+ * exit status: 0 done, 1 failed, 2 called wrongly; bench.c has its own.
  */
 #ifndef MTR_CTL_H
 #define MTR_CTL_H
@@ -38,6 +38,7 @@ int mtr_ctl_resume(int argc, char **argv);
 int mtr_ctl_shutdown(int argc, char **argv);
 int mtr_ctl_log_level(int argc, char **argv);
 int mtr_ctl_circuit(int argc, char **argv);
+int mtr_ctl_bench(int argc, char **argv);
 int mtr_ctl_doctor(int argc, char **argv);
 int mtr_ctl_keygen(int argc, char **argv);
 int mtr_ctl_completion(int argc, char **argv);
