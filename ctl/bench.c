@@ -19,7 +19,7 @@
 #define ARENA_BYTES   ((size_t)1 << 30)
 #define PROBE_A_WORDS 16
 #define PROBE_B_WORDS 48
-#define OWN_FLAGS     11
+#define OWN_FLAGS     12
 #define MAX_URL       2048
 
 #define GATE_SAYS_NO 2
@@ -28,7 +28,7 @@ struct bench_options {
     const char *name, *url, *model, *api_key;
     struct mtr_bench_params params;
     struct mtr_bench_gates gates;
-    bool json, no_history, help;
+    bool json, no_history, no_fail, help;
 };
 
 static int cannot(const struct mtr_error *err)
@@ -53,6 +53,8 @@ static void own_flags(struct bench_options *o, struct mtr_flag *flags)
          "gate: every point's p99 time to the first token", 0, 1e9},
         {"max-failed", MTR_FLAG_U32, &o->gates.max_failed, "N", "gate: requests that may fail", 0,
          1000000},
+        {"no-fail-on-verdict", MTR_FLAG_BOOL, &o->no_fail, NULL,
+         "exit with 0, whatever the gates say"},
         {"no-history", MTR_FLAG_BOOL, &o->no_history, NULL, "do not keep the run"},
         {"json", MTR_FLAG_BOOL, &o->json, NULL, "print JSON"},
         {"help", MTR_FLAG_BOOL, &o->help, NULL, "print this"},
@@ -233,11 +235,12 @@ static void print_run(struct mtr_arena *arena, struct mtr_str json, bool as_json
     mtr_buf_free(&table);
 }
 
-static int exit_status(const struct mtr_bench_run *run)
+static int exit_status(const struct mtr_bench_run *run, bool no_fail)
 {
-    if (strcmp(run->status, "passed") == 0)
+    bool refused = strcmp(run->status, "refused") == 0;
+    if (strcmp(run->status, "passed") == 0 || (refused && no_fail))
         return 0;
-    return strcmp(run->status, "refused") == 0 ? GATE_SAYS_NO : MTR_EXIT_FAILED;
+    return refused ? GATE_SAYS_NO : MTR_EXIT_FAILED;
 }
 
 static int run_bench(struct mtr_arena *arena, struct bench_options *o)
@@ -262,7 +265,7 @@ static int run_bench(struct mtr_arena *arena, struct bench_options *o)
     print_run(arena, mtr_buf_view(&line), o->json);
     bool kept = !path || mtr_bench_history_add(path, mtr_buf_view(&line), &error);
     mtr_buf_free(&line);
-    return ok && kept ? exit_status(&run) : cannot(&error);
+    return ok && kept ? exit_status(&run, o->no_fail) : cannot(&error);
 }
 
 /* ---- run and list -----------------------------------------------------------------------------
@@ -372,6 +375,8 @@ static void print_history(const struct history_options *o, const struct mtr_benc
     struct mtr_json_writer w = mtr_json_writer(&out);
     if (o->json && !o->run)
         mtr_json_begin_array(&w);
+    else if (!o->json && !o->run)
+        mtr_bench_history_head(&out);
     for (uint32_t i = first_wanted(o, h); i < h->count; i++) {
         if (!is_wanted(o, h->runs[i]))
             continue;

@@ -196,8 +196,6 @@ bool mtr_bench_point_make(struct mtr_bench_point *point, const struct mtr_bench_
 /* ---- Runs (bench_report.c) --------------------------------------------------------------------
  */
 
-#define MTR_BENCH_MAX_POINTS (MTR_BENCH_MAX_LIST * MTR_BENCH_MAX_LIST)
-
 /* What a run has to reach; 0: nothing is asked. */
 struct mtr_bench_gates {
     double min_tokens_per_s; /* of the best point */
@@ -245,7 +243,8 @@ struct mtr_bench_history {
 bool mtr_bench_history_read(struct mtr_arena *arena, const char *path,
                             struct mtr_bench_history *out, struct mtr_error *err);
 
-/* One line a run. */
+/* One line a run, the rate that of its best point, and the line above. */
+void mtr_bench_history_head(struct mtr_buf *out);
 void mtr_bench_history_row(struct mtr_buf *out, const struct mtr_json *run);
 
 #endif

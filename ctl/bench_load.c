@@ -121,7 +121,6 @@ static CURL *make_handle(struct mtr_bench_client *c, const char *path)
         curl_easy_cleanup(e);
         return NULL;
     }
-    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     curl_easy_setopt(e, CURLOPT_USERAGENT, "metralectl/" MTR_VERSION);

@@ -189,7 +189,8 @@ static void put_errors(struct mtr_buf *out, const struct mtr_json *p)
 {
     const struct mtr_json *errors = mtr_json_get(p, "errors");
     for (uint32_t i = 0; errors && errors->kind == MTR_JSON_ARRAY && i < errors->count; i++)
-        mtr_buf_printf(out, "width %.0f: %.0f x %.*s\n", number_of(p, "width"),
+        mtr_buf_printf(out, "prompt %.0f, width %.0f: %.0f x %.*s\n",
+                       number_of(p, "prompt_tokens_asked"), number_of(p, "width"),
                        number_of(&errors->items[i], "count"),
                        MTR_STR_ARG(text_of(&errors->items[i], "message")));
 }
@@ -203,8 +204,7 @@ void mtr_bench_run_table(struct mtr_buf *out, const struct mtr_json *run)
                    MTR_STR_ARG(text_of(run, "benchmark")), MTR_STR_ARG(text_of(run, "model")),
                    MTR_STR_ARG(text_of(run, "url")), MTR_STR_ARG(text_of(run, "date")),
                    MTR_STR_ARG(text_of(run, "id")), MTR_STR_ARG(text_of(run, "version")));
-    mtr_buf_printf(out, "%23s %6s %9s %9s %19s %17s\n", "", "", "tokens/s", "", "first token, ms",
-                   "between, ms");
+    mtr_buf_printf(out, "%30s %19s %19s %17s\n", "", "tokens/s", "first token, ms", "between, ms");
     mtr_buf_printf(out, "%7s %6s %8s %6s %9s %9s %9s %9s %8s %8s\n", "prompt", "width", "requests",
                    "failed", "in all", "a stream", "p50", "p99", "p50", "p99");
     for (uint32_t i = 0; i < count; i++) {
@@ -218,6 +218,12 @@ void mtr_bench_run_table(struct mtr_buf *out, const struct mtr_json *run)
         mtr_buf_puts(out, "the server gives no usage: tokens are pieces of text\n");
     mtr_buf_printf(out, "%.*s%s%.*s\n", MTR_STR_ARG(text_of(run, "status")),
                    text_of(run, "reason").len ? ": " : "", MTR_STR_ARG(text_of(run, "reason")));
+}
+
+void mtr_bench_history_head(struct mtr_buf *out)
+{
+    mtr_buf_printf(out, "%-24s %-20s %-18s %-9s %9s  %s\n", "run", "date", "benchmark", "status",
+                   "tokens/s", "of");
 }
 
 void mtr_bench_history_row(struct mtr_buf *out, const struct mtr_json *run)

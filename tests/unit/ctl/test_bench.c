@@ -66,13 +66,15 @@ END_TEST
 START_TEST(statuses_and_exits)
 {
     struct mtr_bench_run r = {.status = "passed"};
-    ck_assert_int_eq(exit_status(&r), 0);
+    ck_assert_int_eq(exit_status(&r, false), 0);
     r.status = "refused";
-    ck_assert_int_eq(exit_status(&r), 2);
+    ck_assert_int_eq(exit_status(&r, false), 2);
+    ck_assert_int_eq(exit_status(&r, true), 0);
     r.status = "failed";
-    ck_assert_int_eq(exit_status(&r), 1);
+    ck_assert_int_eq(exit_status(&r, true), 1);
+    ck_assert_int_eq(exit_status(&r, false), 1);
     r.status = "cancelled";
-    ck_assert_int_eq(exit_status(&r), 1);
+    ck_assert_int_eq(exit_status(&r, false), 1);
 }
 END_TEST
 

@@ -94,7 +94,8 @@ START_TEST(json_and_table_say_the_same)
     ck_assert_uint_eq(mtr_json_get(v, "results")->count, 2);
     mtr_bench_run_table(&table, v);
     ck_assert(strstr(table.data, "run-1") && strstr(table.data, " 123.2 "));
-    ck_assert(strstr(table.data, "width 8: 3 x status 503") && strstr(table.data, "refused: 3 of"));
+    ck_assert(strstr(table.data, "prompt 32, width 8: 3 x status 503") &&
+              strstr(table.data, "refused: 3 of"));
     ck_assert_ptr_null(strstr(table.data, "pieces"));
     mtr_buf_clear(&table);
     mtr_bench_history_row(&table, v);
