@@ -49,7 +49,8 @@ static bool note_launch(const struct mtr_plan *plan, const struct mtr_launch *la
     const struct mtr_point *point = launch->point;
     for (uint8_t s = 0; s < launch->weight_count; s++) {
         uint16_t w = launch->weights[s];
-        if (w == MTR_NONE || plan->weights[w].rows <= 1)
+        bool bias = point->repack && s % 2; /* of a linear's slots; a matrix may have one row */
+        if (w == MTR_NONE || bias || (!point->repack && plan->weights[w].rows <= 1))
             continue;
         uint16_t scale = plan->weights[w].scale;
         if (!note_layout(plan, w, point->repack, point->repack_rows, point->repack_cols, seen,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "common/base/program.c"
 
+#include <stdlib.h>
+
 #include "tests/unit/check_main.h"
 
 static bool ask(const char *script, int limit_ms, struct mtr_str *out, struct mtr_error *err)
@@ -69,5 +71,6 @@ MTR_CHECK_MAIN("base/program")
     tcase_add_test(tc, hears_what_a_program_says);
     tcase_add_test(tc, a_bad_end_is_an_error);
     tcase_add_test(tc, time_and_size_are_bounded);
-    tcase_add_test(tc, what_can_t_be_run_is_named);
+    if (!getenv("MESON_EXE_WRAPPER")) /* an emulator's child starts, and ends with status 127 */
+        tcase_add_test(tc, what_can_t_be_run_is_named);
 }

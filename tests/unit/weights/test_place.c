@@ -126,6 +126,23 @@ START_TEST(laid_out)
 }
 END_TEST
 
+/* One row makes a matrix no vector: its point reads it as laid out too; a bias stays as it is. */
+START_TEST(one_row_is_laid_out)
+{
+    const struct mtr_plan_weight w[] = {
+        {.name = "q", .rows = 1, .cols = 32, .format = MTR_Q4_1, .kernel_format = MTR_Q4_1},
+        {.name = "b", .rows = 1, .cols = 8, .format = MTR_BF16, .kernel_format = MTR_F32},
+    };
+    const struct mtr_point four = {.repack = "by4", .repack_rows = 4};
+    struct mtr_launch launch = {.point = &four, .weight_count = 2, .weights = {0, 1}};
+    ck_assert_msg(place(w, 2, true, &launch, 1), "%s", err.message);
+    ck_assert_str_eq(got.places[0].repack, "by4");
+    ck_assert_uint_eq(got.places[0].bytes, 4 * 20);
+    ck_assert_ptr_null(got.places[1].repack);
+    ck_assert_uint_eq(got.places[1].bytes, 32);
+}
+END_TEST
+
 START_TEST(padded_columns_and_scales)
 {
     const struct mtr_plan_weight w[] = {
@@ -184,6 +201,7 @@ MTR_CHECK_MAIN("weights/place")
     tcase_add_test(tc, in_file);
     tcase_add_test(tc, divisors_are_copied);
     tcase_add_test(tc, laid_out);
+    tcase_add_test(tc, one_row_is_laid_out);
     tcase_add_test(tc, padded_columns_and_scales);
     tcase_add_test(tc, refused);
 }
