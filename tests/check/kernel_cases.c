@@ -24,6 +24,8 @@ static const struct rig_sequence short_history[] = {{0, 70}, {63, 1}, {250, 12},
 static const struct rig_sequence long_history[] = {
     {511, 3}, {1000, 1}, {300, 40}, {767, 1}, {0, 0}};
 static const struct rig_sequence deep_history[] = {{2040, 20}, {1279, 1}, {0, 0}};
+/* Of very different lengths, in one step: blocks that share them have parts of several. */
+static const struct rig_sequence uneven[] = {{4990, 5}, {3, 1}, {700, 2}, {1299, 1}, {0, 0}};
 
 /* ---- builders ---- */
 
@@ -222,6 +224,8 @@ static const struct kernel_case cases[] = {
     ATTEND(short_history, 8, 2, 128, 0, 0, 0),
     ATTEND(long_history, 8, 2, 128, 0, 0, 0),
     ATTEND(deep_history, 4, 4, 128, 0, 0, 0),
+    ATTEND(uneven, 8, 2, 128, 0, 0, 0),
+    ATTEND(uneven, 6, 3, 64, 900, 0, 0),
     ATTEND(long_history, 14, 2, 64, 0, 0, 0),
     ATTEND(long_history, 20, 1, 128, 0, 0, 0),
     ATTEND(short_history, 4, 2, 32, 0, 0, 0),
