@@ -103,8 +103,10 @@ bool mtr_bench_history_read(struct mtr_arena *arena, const char *path,
 {
     struct mtr_str text = {0};
     *out = (struct mtr_bench_history){0};
-    if (!mtr_file_exists(path))
+    if (access(path, F_OK) != 0 && errno == ENOENT)
         return true;
+    if (!mtr_file_exists(path))
+        return mtr_fail(err, MTR_IO, "the history %s is no readable file", path);
     if (!mtr_file_read(arena, path, MTR_BENCH_HISTORY_BYTES, &text, err))
         return false;
     out->runs = mtr_arena_calloc(arena, count_lines(text), sizeof(struct mtr_json *));

@@ -162,7 +162,8 @@ const char *mtr_bench_first_model(struct mtr_bench_client *c, struct mtr_arena *
     CURLcode code = curl_easy_perform(e);
     curl_easy_getinfo(e, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK)
-        mtr_fail(err, MTR_IO, "no answer from %s: %s", c->target->url, curl_easy_strerror(code));
+        mtr_fail(err, MTR_IO, "no answer from %s: %s", c->target->url,
+                 body.failed ? "its list of models is too large" : curl_easy_strerror(code));
     else if (!(id = first_id(arena, mtr_arena_str(arena, mtr_buf_view(&body)))))
         mtr_fail(err, MTR_NOT_FOUND, "%s/v1/models names no model (status %ld)", c->target->url,
                  status);

@@ -195,10 +195,24 @@ static void put_errors(struct mtr_buf *out, const struct mtr_json *p)
                        MTR_STR_ARG(text_of(&errors->items[i], "message")));
 }
 
+/* Names come from servers and files; a terminal must not obey what they say (C0, DEL, C1). */
+static void make_printable(struct mtr_buf *out, size_t from)
+{
+    for (size_t i = from; i < out->len; i++) {
+        unsigned char c = (unsigned char)out->data[i];
+        unsigned char next = i + 1 < out->len ? (unsigned char)out->data[i + 1] : 0;
+        if ((c < ' ' && c != '\n') || c == 0x7f)
+            out->data[i] = '?';
+        else if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+            out->data[i] = out->data[i + 1] = '?';
+    }
+}
+
 void mtr_bench_run_table(struct mtr_buf *out, const struct mtr_json *run)
 {
     const struct mtr_json *results = mtr_json_get(run, "results");
     uint32_t count = results && results->kind == MTR_JSON_ARRAY ? results->count : 0;
+    size_t from = out->len;
     bool pieces = false;
     mtr_buf_printf(out, "%.*s of %.*s at %.*s\n%.*s  %.*s  (metrale %.*s)\n\n",
                    MTR_STR_ARG(text_of(run, "benchmark")), MTR_STR_ARG(text_of(run, "model")),
@@ -218,6 +232,7 @@ void mtr_bench_run_table(struct mtr_buf *out, const struct mtr_json *run)
         mtr_buf_puts(out, "the server gives no usage: tokens are pieces of text\n");
     mtr_buf_printf(out, "%.*s%s%.*s\n", MTR_STR_ARG(text_of(run, "status")),
                    text_of(run, "reason").len ? ": " : "", MTR_STR_ARG(text_of(run, "reason")));
+    make_printable(out, from);
 }
 
 void mtr_bench_history_head(struct mtr_buf *out)
@@ -229,6 +244,7 @@ void mtr_bench_history_head(struct mtr_buf *out)
 void mtr_bench_history_row(struct mtr_buf *out, const struct mtr_json *run)
 {
     const struct mtr_json *results = mtr_json_get(run, "results");
+    size_t from = out->len;
     double best = 0;
     for (uint32_t i = 0; results && results->kind == MTR_JSON_ARRAY && i < results->count; i++) {
         double rate = number_of(&results->items[i], "tokens_per_s");
@@ -238,4 +254,5 @@ void mtr_bench_history_row(struct mtr_buf *out, const struct mtr_json *run)
                    MTR_STR_ARG(text_of(run, "id")), MTR_STR_ARG(text_of(run, "date")),
                    MTR_STR_ARG(text_of(run, "benchmark")), MTR_STR_ARG(text_of(run, "status")),
                    best, MTR_STR_ARG(text_of(run, "model")), MTR_STR_ARG(text_of(run, "url")));
+    make_printable(out, from);
 }

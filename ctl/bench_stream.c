@@ -15,6 +15,7 @@
 #define MAX_EVENT_BYTES (1u << 20)
 #define ARENA_BYTES     (64u << 20)
 #define MAX_GAPS        (1u << 26)
+#define MAX_COUNT       (1 << 30) /* of tokens in one answer: sums of a run stay exact */
 
 void mtr_bench_stream_begin(struct mtr_bench_stream *s, struct mtr_bench_sample *sample,
                             struct mtr_bench_gaps *gaps)
@@ -83,7 +84,7 @@ static void take_finish(struct mtr_bench_stream *s, uint64_t now_ns)
         s->sample->first_ns = s->sample->last_ns = now_ns;
 }
 
-static void take_usage(struct mtr_bench_sample *m, const struct mtr_json *usage)
+static bool take_usage(struct mtr_bench_sample *m, const struct mtr_json *usage)
 {
     static const struct {
         const char *path;
@@ -95,11 +96,14 @@ static void take_usage(struct mtr_bench_sample *m, const struct mtr_json *usage)
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         const struct mtr_json *v = mtr_json_path(usage, counts[i].path);
-        if (v && v->kind == MTR_JSON_INT && !v->big && v->integer >= 0)
+        if (v && v->kind == MTR_JSON_INT && (v->big || v->integer < 0 || v->integer > MAX_COUNT))
+            return fail(m, "the usage is no count of tokens", mtr_str(counts[i].path));
+        if (v && v->kind == MTR_JSON_INT)
             *(uint64_t *)((char *)m + counts[i].offset) = (uint64_t)v->integer;
     }
     const struct mtr_json *output = mtr_json_get(usage, "completion_tokens");
     m->has_usage = m->has_usage || (output && output->kind == MTR_JSON_INT);
+    return true;
 }
 
 static bool take_error(struct mtr_bench_sample *m, const struct mtr_json *error)
@@ -133,7 +137,7 @@ static bool take_event(struct mtr_bench_stream *s, uint64_t now_ns)
         take_finish(s, now_ns);
     const struct mtr_json *usage = mtr_json_get(event, "usage");
     if (usage && usage->kind == MTR_JSON_OBJECT)
-        take_usage(s->sample, usage);
+        return take_usage(s->sample, usage);
     return true;
 }
 

@@ -133,6 +133,7 @@ static bool take_scores(struct mtr_sched *s, struct mtr_seq *q, const struct mtr
     e->logprobs = l->scores + skip;
     e->first = first + skip;
     q->scored = end;
+    q->losses = 0;
     if (q->score_planned < end)
         q->score_planned = end;
     return true;

@@ -485,16 +485,21 @@ static bool check_capacity(struct mtr_sched *s, const struct mtr_sched_capacity 
     return true;
 }
 
-/* The cache may be smaller than the one before. */
+/* The cache may be smaller than the one before; and what has killed one worker after another must
+ * not kill this one too. */
 static void fit_again(struct mtr_sched *s, struct mtr_seq *q, uint64_t now_ns)
 {
     struct mtr_error why;
     q->limit = limit_of(s, q);
-    if (!fits_ever(s, q->prompt, !q->prompt_only, &why) ||
-        !check_score(s, mtr_seq_scoring(q), q->prompt, &why))
+    if (q->losses >= MTR_SCHED_MAX_LOSSES) {
+        mtr_fail(&why, MTR_IO, "the worker was lost %u times while it computed this", q->losses);
         mtr_sched_finish(s, q, MTR_FINISH_ERROR, 0, &why, now_ns);
-    else if (!q->prompt_only && q->known >= q->limit)
+    } else if (!fits_ever(s, q->prompt, !q->prompt_only, &why) ||
+               !check_score(s, mtr_seq_scoring(q), q->prompt, &why)) {
+        mtr_sched_finish(s, q, MTR_FINISH_ERROR, 0, &why, now_ns);
+    } else if (!q->prompt_only && q->known >= q->limit) {
         mtr_sched_finish(s, q, MTR_FINISH_LENGTH, 0, NULL, now_ns);
+    }
 }
 
 bool mtr_sched_worker_ready(struct mtr_sched *s, const struct mtr_sched_capacity *capacity,
@@ -528,6 +533,7 @@ void mtr_sched_worker_lost(struct mtr_sched *s, uint64_t now_ns)
     while (s->running_count > 0) {
         struct mtr_seq *q = s->running[--s->running_count];
         mtr_id_pool_give(&s->slots, q->slot);
+        q->losses++;
         lose(q);
         mtr_seq_list_insert(&s->waiting, q);
     }

@@ -17,9 +17,10 @@
  *
  * A worker may die. worker_lost sends all running sequences back to waiting with their tokens and
  * forgets the plans in flight; after worker_ready they prefill prompt and output again and go on.
- * What they sample depends on (seed, position) alone, so their clients see nothing but a pause. The
- * same holds for preemption: when blocks run out, the sequence that arrived last gives its blocks
- * back. The oldest sequence is never preempted, so that all finish.
+ * What they sample depends on (seed, position) alone, so their clients see nothing but a pause; one
+ * that ran in MTR_SCHED_MAX_LOSSES workers that died, and got nothing from any, ends with an error.
+ * The same holds for preemption: when blocks run out, the sequence that arrived last gives its
+ * blocks back. The oldest sequence is never preempted, so that all finish.
  *
  * Models with recurrent state (geometry.recurrent): prefill lanes start at multiples of
  * chunk_tokens, snapshots for the prefix cache are taken there, output tokens are not shared, and a
@@ -113,6 +114,8 @@ struct mtr_sched_params {
     void *user;           /* comes back with each event */
 };
 
+#define MTR_SCHED_MAX_LOSSES 6 /* of workers in a row, in which a sequence ran in vain */
+
 enum mtr_finish {
     MTR_FINISH_NONE,
     MTR_FINISH_STOP,   /* one of stop_ids */
@@ -199,7 +202,7 @@ bool mtr_sched_cancel(struct mtr_sched *s, uint64_t id, enum mtr_finish why, uin
 bool mtr_sched_mask(struct mtr_sched *s, uint64_t id, const uint8_t *mask, uint32_t bytes);
 
 /* A worker with empty memory is there. Fails with MTR_INVALID when its capacity can't run anything.
- * May make FINISHED events (sequences that can't fit). */
+ * May make FINISHED events (sequences that can't fit, or that lost too many workers). */
 bool mtr_sched_worker_ready(struct mtr_sched *s, const struct mtr_sched_capacity *capacity,
                             uint64_t now_ns, struct mtr_error *err);
 

@@ -90,6 +90,7 @@ bool mtr_seq_append(struct mtr_seq *q, uint32_t token)
         q->tokens = array;
     }
     q->tokens[q->known++] = token;
+    q->losses = 0;
     return true;
 }
 

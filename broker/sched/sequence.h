@@ -60,6 +60,7 @@ struct mtr_seq {
 
     bool ran; /* at least once */
     uint32_t cached_tokens;
+    uint32_t losses; /* of workers while it ran, since its last token or score */
 };
 
 /* A copy of the request with id 0. NULL: no memory. */

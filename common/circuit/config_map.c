@@ -70,7 +70,7 @@ static bool read_number(struct reader *r, const struct mtr_key *k, const struct 
         return refuse(r, MTR_INVALID, k, v,
                       whole ? "a whole number is expected" : "a number is expected");
     if (!(n >= k->min && n <= k->max)) {
-        snprintf(expected, sizeof expected, "only values from %g to %g are possible", k->min,
+        snprintf(expected, sizeof expected, "only values from %.10g to %.10g are possible", k->min,
                  k->max);
         return refuse(r, MTR_INVALID, k, v, expected);
     }

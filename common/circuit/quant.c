@@ -126,6 +126,9 @@ static int read_modelopt(const struct mtr_json *c, struct mtr_error *err)
     const struct mtr_json *kv = mtr_json_get(c, "kv_cache_quant_algo");
     if (!nothing(kv))
         return unsupported(err, "kv_cache_quant_algo", kv);
+    const struct mtr_json *group = mtr_json_get(c, "group_size");
+    if (text_is(algo, "NVFP4") && !nothing(group) && !int_is(group, 16))
+        return unsupported(err, "group_size", group);
     if (text_is(algo, "NVFP4"))
         return NVFP4_MODELOPT;
     if (text_is(algo, "FP8"))

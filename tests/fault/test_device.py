@@ -109,6 +109,15 @@ def test_a_kernel_that_traps_costs_no_stream_its_answer():
             assert "the device is lost" in server.log(), server.log()
 
 
+def test_a_device_that_dies_in_every_step_ends_the_request():
+    """Each worker loads, says that it is ready, and dies of the first step."""
+    with device(FAKE_CUDA_FAIL="cuEventElapsedTime:0:999", FAKE_CUDA_ONCE=""), Server() as server:
+        reply = server.post("/v1/completions", {"model": "tiny", "prompt": "a", "max_tokens": 4})
+        assert reply.status >= 500, reply.body
+        assert b"lost 6 times" in reply.body, reply.body
+        assert server.alive()
+
+
 def test_a_device_that_does_not_start_is_told():
     with device(FAKE_CUDA_FAIL="cuInit:0:999", FAKE_CUDA_ONCE=""):
         server = Server(wait=False)

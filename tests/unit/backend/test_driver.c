@@ -42,6 +42,19 @@ START_TEST(a_driver_without_a_device_says_so)
 }
 END_TEST
 
+START_TEST(a_driver_that_does_not_tell_its_version_says_so)
+{
+    struct cuda_rig r = cuda_rig_open();
+    struct mtr_cuda_driver d;
+    struct mtr_error err = {0};
+    r.script("cuDriverGetVersion", 0, 999);
+    ck_assert(!mtr_cuda_open(&d, r.path, &err));
+    ck_assert_int_eq(err.code, MTR_IO); /* not taken for a machine without a device */
+    ck_assert_ptr_nonnull(strstr(err.message, "does not tell its version"));
+    cuda_rig_close(&r);
+}
+END_TEST
+
 START_TEST(some_errors_kill_the_context)
 {
     static const int sticky[] = {4, 214, 220, 700, 702, 710, 715, 716, 719, 999};
@@ -58,5 +71,6 @@ MTR_CHECK_MAIN("backend/driver")
     tcase_add_test(tc, finds_all_functions);
     tcase_add_test(tc, a_library_that_is_no_driver_is_refused);
     tcase_add_test(tc, a_driver_without_a_device_says_so);
+    tcase_add_test(tc, a_driver_that_does_not_tell_its_version_says_so);
     tcase_add_test(tc, some_errors_kill_the_context);
 }

@@ -181,7 +181,7 @@ END_TEST
 START_TEST(absurd_numbers_are_refused)
 {
     static const struct refusal list[] = {
-        {"hidden_size", "0", MTR_INVALID, "hidden_size is 0, but only values from 1"},
+        {"hidden_size", "0", MTR_INVALID, "hidden_size is 0, but only values from 1 to 1048576 "},
         {"hidden_size", "-576", MTR_INVALID, "hidden_size is -576"},
         {"hidden_size", "9223372036854775807", MTR_INVALID, "hidden_size is 9223372036854775807"},
         {"hidden_size", "99999999999999999999999", MTR_INVALID, "hidden_size"},

@@ -75,6 +75,8 @@ START_TEST(others_are_refused_by_name)
         {compressed("float-quantized", "\"num_bits\":8,\"strategy\":\"group\""), "strategy"},
         {compressed("float-quantized", "\"num_bits\":4,\"strategy\":\"tensor\""), "num_bits"},
         {compressed("nvfp4-pack-quantized", "\"group_size\":32"), "group_size"},
+        {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"group_size\":32}",
+         "group_size (integer)"},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"W4A8\"}", "quant_algo \"W4A8\""},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"FP8\",\"kv_cache_quant_algo\":\"FP8\"}",
          "kv_cache_quant_algo"},

@@ -82,6 +82,13 @@ START_TEST(a_place_that_can_not_be_written)
 }
 END_TEST
 
+START_TEST(what_is_no_file_is_no_empty_history)
+{
+    ck_assert(!mtr_bench_history_read(&arena, folder, &h, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "no readable file"));
+}
+END_TEST
+
 MTR_CHECK_MAIN("ctl/bench_history")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -89,4 +96,5 @@ MTR_CHECK_MAIN("ctl/bench_history")
     tcase_add_test(tc, runs_come_back_in_order);
     tcase_add_test(tc, damage_is_stepped_over);
     tcase_add_test(tc, a_place_that_can_not_be_written);
+    tcase_add_test(tc, what_is_no_file_is_no_empty_history);
 }

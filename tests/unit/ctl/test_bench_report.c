@@ -121,6 +121,21 @@ START_TEST(any_json_has_a_table)
 }
 END_TEST
 
+START_TEST(names_do_not_command_the_terminal)
+{
+    const struct mtr_json *v = mtr_json_parse(
+        &arena, MTR_STR("{\"model\":\"m\\u001b[2J\\u0000\\u007f\\u009b\u00e9\",\"results\":[]}"),
+        MTR_JSON_STRICT, NULL);
+    struct mtr_buf table = {0};
+    mtr_bench_run_table(&table, v);
+    mtr_bench_history_row(&table, v);
+    ck_assert_ptr_nonnull(strstr(table.data, " of m?[2J"));
+    ck_assert_ptr_null(memchr(table.data, 0x1b, table.len));
+    ck_assert_ptr_null(strstr(table.data, "\xc2\x9b"));
+    mtr_buf_free(&table);
+}
+END_TEST
+
 MTR_CHECK_MAIN("ctl/bench_report")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -128,4 +143,5 @@ MTR_CHECK_MAIN("ctl/bench_report")
     tcase_add_test(tc, failures_judge);
     tcase_add_test(tc, json_and_table_say_the_same);
     tcase_add_test(tc, any_json_has_a_table);
+    tcase_add_test(tc, names_do_not_command_the_terminal);
 }

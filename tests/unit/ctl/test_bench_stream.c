@@ -115,6 +115,8 @@ START_TEST(what_is_no_answer)
         {"data: {\"choices\":\n\n", "no JSON object"},
         {"data: 5\n\n", "no JSON object"},
         {"data: {\"error\":{\"message\":\"worker lost\\n\"}}\n\n", "in the stream: worker lost "},
+        {"data: {\"usage\":{\"completion_tokens\":-1}}\n\n", "no count of tokens: completion_"},
+        {"data: {\"usage\":{\"prompt_tokens\":9223372036854775807}}\n\n", "no count of tokens"},
         {"data: {\"error\":\"gone\"}\n\n", "in the stream: gone"},
         {"data: {\"error\":{}}\n\n", "error in the stream"},
     };

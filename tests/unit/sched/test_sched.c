@@ -171,6 +171,32 @@ START_TEST(a_lost_worker_loses_no_token)
 }
 END_TEST
 
+static void lose_workers(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        ck_assert_ptr_nonnull(rig_plan(&r));
+        mtr_sched_worker_lost(r.sched, 0);
+        ck_assert(mtr_sched_worker_ready(r.sched, &r.capacity, 0, &r.err));
+    }
+}
+
+START_TEST(who_loses_every_worker_ends)
+{
+    rig_start(&r);
+    uint64_t id = rig_submit(&r, 0, 6, 10);
+    lose_workers(MTR_SCHED_MAX_LOSSES - 1);
+    rig_plan(&r);
+    ck_assert(rig_answer(&r, 77)); /* a token: counted from the start again */
+    lose_workers(MTR_SCHED_MAX_LOSSES - 1);
+    ck_assert_uint_eq(mtr_sched_list(r.sched, NULL, 0), 1);
+    lose_workers(1);
+    const struct mtr_sched_event *e = rig_event(&r, id, MTR_SCHED_FINISHED);
+    ck_assert_int_eq(e->finish, MTR_FINISH_ERROR);
+    ck_assert_ptr_nonnull(strstr(e->error->message, "lost 6 times"));
+    ck_assert_uint_eq(mtr_sched_list(r.sched, NULL, 0), 0);
+}
+END_TEST
+
 START_TEST(a_smaller_cache_ends_who_cannot_fit)
 {
     rig_start(&r);
@@ -286,6 +312,7 @@ MTR_CHECK_MAIN("sched/sched")
     tcase_add_test(tc, deadlines_end_waiting_and_running);
     tcase_add_test(tc, cancelled_is_gone_at_once);
     tcase_add_test(tc, a_lost_worker_loses_no_token);
+    tcase_add_test(tc, who_loses_every_worker_ends);
     tcase_add_test(tc, a_smaller_cache_ends_who_cannot_fit);
     tcase_add_test(tc, a_worker_without_room_is_refused);
     tcase_add_test(tc, what_the_cache_can_hold_is_the_length);

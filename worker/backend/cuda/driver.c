@@ -86,7 +86,12 @@ static bool start(struct mtr_cuda_driver *d, struct mtr_error *err)
         return mtr_fail(err, result == CU_ERROR_NO_DEVICE ? MTR_NOT_FOUND : MTR_IO,
                         "the CUDA driver does not start: %s", text);
     }
-    if (d->driver_version(&d->version) != CU_SUCCESS || d->version < MIN_VERSION)
+    result = d->driver_version(&d->version);
+    if (result != CU_SUCCESS) {
+        mtr_cuda_describe(d, result, text, sizeof text);
+        return mtr_fail(err, MTR_IO, "the CUDA driver does not tell its version: %s", text);
+    }
+    if (d->version < MIN_VERSION)
         return mtr_fail(err, MTR_UNSUPPORTED, "the driver is for CUDA %d.%d; 12.0 is needed",
                         d->version / 1000, d->version % 1000 / 10);
     return true;
