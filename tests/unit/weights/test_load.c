@@ -215,7 +215,7 @@ static const struct mtr_plan_weight weights[] = {
 
 static const struct mtr_launch launches[] = {
     {.point = &plain, .weight_count = 3, .weights = {4, 1, 0}},
-    {.point = &reversed, .weight_count = 2, .weights = {2, 3}},
+    {.point = &reversed, .weight_count = 3, .weights = {2, MTR_NONE, 3}},
 };
 
 static const struct mtr_plan plan = {
