@@ -18,7 +18,10 @@
  * e2m1 holds two weights a byte, the even index in the low nibble; k is a multiple of 16 there.
  *
  * Grid: (tiles of N, tiles of rows), the tiles of the parts one after the other, in a GLU those of
- * the first part. MTR_LINEAR_TILE_* are the host class's tiles, as its points say.
+ * the first part; rows of the step and columns of y, where a kernel's source may speak of weight
+ * rows and tokens. A persistent shape has at most as many blocks as there are processors, side by
+ * side, and each takes tile after tile. MTR_LINEAR_TILE_* are the host class's tiles, as its points
+ * say.
  */
 #ifndef MTR_ARGS_LINEAR_H
 #define MTR_ARGS_LINEAR_H

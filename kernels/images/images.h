@@ -26,7 +26,7 @@ struct mtr_kernel_function {
 /* A source compiled for an architecture. */
 struct mtr_kernel_image {
     const char *source;  /* "kernels/gb10/common/linear.cu" */
-    const char *arch;    /* "sm_90a"; "compute_80" for PTX */
+    const char *arch;    /* "sm_90a"; "compute_90" for PTX */
     const char *closure; /* hex SHA-256 of the source, its includes, the flags, the compiler */
     uint64_t bytes;
     uint32_t function_count;

@@ -16,7 +16,7 @@ from tables.tree import Tree, closure, closure_hash  # noqa: E402
 BASE = {
     "host/HARDWARE.toml": 'name = "host"\nvendor = "cpu"\narch = "any"\n',
     "gb10/HARDWARE.toml": 'name = "gb10"\nvendor = "nvidia"\narch = "sm_121f"\n'
-                          'ptx = "compute_80"\n',
+                          'ptx = "compute_90"\n',
     "gb10/common/linear.cu": '#include "kernels/args/linear.h"\nmma\n',
     "gb10/common/embed.cu": "embed\n",
     "hopper/HARDWARE.toml": 'name = "hopper"\nparent = "gb10"\narch = "sm_90a"\n',
