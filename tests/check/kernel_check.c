@@ -21,11 +21,8 @@
 #include "tests/check/kernel_times.h"
 
 #define TOLERANCE 5e-3
-/* Of points that round weights to bf16, which the host does not: the more where scales and minimums
- * of blocks nearly cancel and a gated unit multiplies two such sums. */
-#define PACKED_TOLERANCE 1e-2
-#define SEEDS            3
-#define SKIPPED          77
+#define SEEDS     3
+#define SKIPPED   77
 
 static const char help[] =
     "Usage: kernel-check [--class NAME] [--only FUNCTION] [--seeds N] [--time]\n"
@@ -137,7 +134,7 @@ static void run_seed(struct rig *r, const struct mtr_family *f, const struct mtr
     rig_run(r, RIG_HOST, &plain, &want);
     rig_run(r, RIG_SUBJECT, &plain, &have);
     for (uint32_t i = 0; i < have.count && !r->err.code; i++)
-        compare_rows(&want.parts[i], &have.parts[i], p->repack ? PACKED_TOLERANCE : TOLERANCE, out);
+        compare_rows(&want.parts[i], &have.parts[i], TOLERANCE, out);
     if (!r->err.code)
         try_variants(r, p, strcmp(f->name, "attention") == 0, &have, out);
     rig_result_free(&want);
