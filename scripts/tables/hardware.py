@@ -47,13 +47,24 @@ class Hardware:
             if name not in classes:
                 fail(self.where, f"there is no class {name}")
             classes[name].resolve(classes, (*below, self))
-        if rules or parent:
-            self.rules = inherited(classes[rules or parent].rules, self.rules)
         if parent:
             self.families = inherited(classes[parent].families, self.families)
+        if rules or parent:
+            taken = [r for r in classes[rules or parent].rules if self.has_kernel(r)]
+            self.rules = inherited(taken, self.rules)
+        if parent:
             defaults = classes[parent].table.get("defaults", {}) | self.table.get("defaults", {})
             self.table = classes[parent].table | self.table | {"defaults": defaults}
         self.resolved = True
+
+    def kernels(self):
+        return {f["name"]: [p["function"] for p in f["point"]] for f in self.families}
+
+    def has_kernel(self, rule):
+        """A rule of another class that launches what this one lacks is none of this class's: a
+        circuit that needs it is refused by the operation's name."""
+        family, _, function = rule.get("kernel", "").partition(".")
+        return function in self.kernels().get(family, [])
 
     def format(self, name, where):
         if name is None:
@@ -179,8 +190,7 @@ class Hardware:
         if (tag == "bit_identical") != (proof is not None):
             fail(where, "bit_identical rules, and only they, name the test that proves it")
         family, _, function = take(table, "kernel", where).partition(".")
-        known = {f["name"]: [p["function"] for p in f["point"]] for f in self.families}
-        if function not in known.get(family, []):
+        if function not in self.kernels().get(family, []):
             fail(where, f"the class has no kernel {family}.{function}")
         modes = take(table, "modes", where, ["mixed", "decode"])
         mode_bits = sum({"mixed": 1, "decode": 2}[m] for m in modes)

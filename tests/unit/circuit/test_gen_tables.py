@@ -135,6 +135,13 @@ class GenerateTables(unittest.TestCase):
         self.assertEqual(text.count('{"qkv", '), 1)
         self.assertIn('{"embed", 99, ', text)
 
+    def test_a_class_takes_only_rules_that_it_has_kernels_for(self):
+        text, _ = generate(self.folder)  # all classes share one table of rules
+        self.assertEqual((text.count('{"qkv", '), text.count('{"gather", 10, ')), (1, 1))
+        self.change("kernels/gb10/common/KERNEL_FAMILIES.toml", '"gather"', '"scatter"')
+        text, _ = generate(self.folder)
+        self.assertEqual((text.count('{"qkv", '), text.count('{"gather", 10, ')), (2, 1))
+
     def test_ancestry_ends(self):
         child = self.folder / "kernels/child"
         child.mkdir()
