@@ -58,69 +58,81 @@ template <class S> __device__ inline uint32_t pieces_in(const block<S> &b, uint3
     return min(uint32_t(S::PIECES), packed::pieces_of(b.a.k) - c * S::PIECES);
 }
 
-template <class S>
-__device__ inline void copy_strip(const block<S> &b, uint32_t i, uint32_t c, uint32_t to,
-                                  uint32_t barrier)
-{
+// One warp copies. Each lane has a strip, and a box of tokens, of its own: their addresses are
+// worked out side by side.
+template <class S> struct copier {
     using F = typename S::format;
-    strip s(b, i);
-    uint32_t all = packed::pieces_of(b.a.k), first = c * S::PIECES, count = pieces_in(b, c);
-    const uint8_t *values =
-        static_cast<const uint8_t *>(s.part->weight) + s.number * packed::bytes_before<F>(all);
-    device::copy_bytes(to, values + packed::bytes_before<F>(first), count * F::PIECE, barrier);
-    if constexpr (F::APART > 0)
-        device::copy_bytes(to + S::PIECES * F::PIECE,
-                           static_cast<const uint8_t *>(s.part->scale) +
-                               (size_t(s.number) * all + first) * F::APART,
-                           count * F::APART, barrier);
-    if constexpr (F::HEAD > 0)
-        device::copy_bytes(to + S::PIECES * F::PIECE,
-                           values + packed::bytes_before<F>(first / 4 * 4) + 4 * F::PIECE, F::HEAD,
+    const block<S> &b;
+    const typename S::pipe &p;
+    uint32_t lane, pieces;
+    const uint8_t *values, *scales; // of the lane's strip
+
+    __device__ copier(const block<S> &block, const typename S::pipe &pipe)
+        : b(block), p(pipe), lane(threadIdx.x % 32), pieces(packed::pieces_of(block.a.k))
+    {
+        strip s(b, min(lane, uint32_t(S::STRIPS - 1)));
+        values = static_cast<const uint8_t *>(s.part->weight) +
+                 s.number * packed::bytes_before<F>(pieces);
+        scales = static_cast<const uint8_t *>(s.part->scale) + size_t(s.number) * pieces * F::APART;
+    }
+
+    __device__ uint32_t count(uint32_t c) const
+    {
+        return min(uint32_t(S::PIECES), pieces - c * S::PIECES);
+    }
+
+    // The stage is free; says how many bytes will come.
+    __device__ void claim(uint32_t use, uint32_t c) const
+    {
+        constexpr uint32_t piece = S::BOX_BYTES + S::STRIPS * S::PIECE_BYTES;
+        p.await(use);
+        if (lane == 0)
+            device::barrier_expect(p.full(use), count(c) * piece + S::STRIPS * F::HEAD);
+        __syncwarp();
+    }
+
+    __device__ void copy_strips(uint32_t use, uint32_t c) const
+    {
+        if (lane >= S::STRIPS)
+            return;
+        uint32_t first = c * S::PIECES, barrier = p.full(use);
+        uint32_t to = p.stage(use) + S::TOKEN_BYTES + lane * S::STRIP_BYTES;
+        uint32_t behind = to + S::PIECES * F::PIECE;
+        device::copy_bytes(to, values + packed::bytes_before<F>(first), count(c) * F::PIECE,
                            barrier);
-}
-
-template <class S>
-__device__ inline void copy_strips(const block<S> &b, const typename S::pipe &p, uint32_t use,
-                                   uint32_t c)
-{
-    uint32_t to = p.stage(use) + S::TOKEN_BYTES;
-    for (uint32_t i = 0; i < S::STRIPS; i++)
-        copy_strip(b, i, c, to + i * S::STRIP_BYTES, p.full(use));
-}
-
-template <class S>
-__device__ inline void copy_boxes(const block<S> &b, const typename S::pipe &p, uint32_t use,
-                                  uint32_t c)
-{
-    for (uint32_t q = 0; q < pieces_in(b, c); q++)
-        device::copy_box(p.stage(use) + q * S::BOX_BYTES, &b.a.x_map, c * S::KC + q * BOX, b.token0,
-                         p.full(use));
-}
-
-template <class S>
-__device__ inline void claim_stage(const block<S> &b, const typename S::pipe &p, uint32_t use,
-                                   uint32_t c)
-{
-    constexpr uint32_t piece = S::BOX_BYTES + S::STRIPS * S::PIECE_BYTES;
-    p.claim(use, pieces_in(b, c) * piece + S::STRIPS * S::format::HEAD);
-}
-
-template <class S> __device__ inline void copy_packed(const block<S> &b, const typename S::pipe &p)
-{
-    uint32_t ahead = b.chunks < S::STAGES ? b.chunks : S::STAGES;
-    for (uint32_t c = 0; c < ahead; c++) {
-        claim_stage(b, p, c, c);
-        copy_strips(b, p, c, c);
+        if constexpr (F::APART > 0)
+            device::copy_bytes(behind, scales + first * F::APART, count(c) * F::APART, barrier);
+        if constexpr (F::HEAD > 0)
+            device::copy_bytes(behind,
+                               values + packed::bytes_before<F>(first / 4 * 4) + 4 * F::PIECE,
+                               F::HEAD, barrier);
     }
-    device::wait_for_predecessor();
-    for (uint32_t c = 0; c < ahead; c++)
-        copy_boxes(b, p, c, c);
-    for (uint32_t c = ahead; c < b.chunks; c++) {
-        claim_stage(b, p, c, c);
-        copy_strips(b, p, c, c);
-        copy_boxes(b, p, c, c);
+
+    __device__ void copy_boxes(uint32_t use, uint32_t c) const
+    {
+        if (lane < count(c))
+            device::copy_box(p.stage(use) + lane * S::BOX_BYTES, &b.a.x_map, c * S::KC + lane * BOX,
+                             b.token0, p.full(use));
     }
-}
+
+    // Weights are nobody's output: their first stages may come before the predecessor is done.
+    __device__ void run() const
+    {
+        uint32_t ahead = b.chunks < S::STAGES ? b.chunks : S::STAGES;
+        for (uint32_t c = 0; c < ahead; c++) {
+            claim(c, c);
+            copy_strips(c, c);
+        }
+        device::wait_for_predecessor();
+        for (uint32_t c = 0; c < ahead; c++)
+            copy_boxes(c, c);
+        for (uint32_t c = ahead; c < b.chunks; c++) {
+            claim(c, c);
+            copy_strips(c, c);
+            copy_boxes(c, c);
+        }
+    }
+};
 
 // ---- a warp's strip ----
 
@@ -219,35 +231,83 @@ __device__ inline void row_scales(float (&scale)[2], const strip &s, uint32_t la
     }
 }
 
-template <class S>
-__device__ inline void compute_packed(const block<S> &b, const typename S::pipe &p, float *staged)
-{
-    uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float acc[1][S::TILES_N][4] = {}, scale[2];
-    strip s(b, warp);
-    block_scales<S> scales(s, b.a.k);
-    row_scales<S>(scale, s, lane);
-    for (uint32_t c = 0; c < b.chunks; c++) {
-        uint32_t count = pieces_in(b, c), stage = p.stage(c);
+// A warp's way through its strip. Pieces are decoded one ahead of the products that want them, so
+// that there is work for the time in which a chain of products waits for itself.
+template <class S> struct strip_walk {
+    static_assert(S::PIECES % 2 == 0 || S::PIECES == 1, "whole chunks begin with fragment 0");
+    const block<S> &b;
+    const typename S::pipe &p;
+    strip s;
+    block_scales<S> scales;
+    uint32_t lane, warp;
+    packed::fragment f[2];
+
+    __device__ strip_walk(const block<S> &block, const typename S::pipe &pipe)
+        : b(block), p(pipe), s(block, threadIdx.x / 32), scales(s, block.a.k),
+          lane(threadIdx.x % 32), warp(threadIdx.x / 32)
+    {
+    }
+
+    __device__ void decode(packed::fragment &to, uint32_t c, uint32_t q)
+    {
+        uint32_t at = p.stage(c) + S::TOKEN_BYTES + warp * S::STRIP_BYTES;
+        decode_piece(to, at, c, q, scales, lane);
+    }
+
+    __device__ void begin(uint32_t c, packed::fragment &to)
+    {
         scales.turn(c);
         p.wait(c);
+        decode(to, c, 0);
+    }
+
+    // Chunk c, whose first piece is decoded, and the first piece of the next, if there is one.
+    template <bool WHOLE> __device__ void chunk(float (&acc)[1][S::TILES_N][4], uint32_t c)
+    {
+        uint32_t count = WHOLE ? S::PIECES : pieces_in(b, c);
 #pragma unroll
         for (uint32_t q = 0; q < S::PIECES; q++) {
-            if (q >= count)
+            if (!WHOLE && q >= count)
                 break;
-            packed::fragment f;
-            decode_piece(f, stage + S::TOKEN_BYTES + warp * S::STRIP_BYTES, c, q, scales, lane);
-            multiply_piece<S>(acc, f, stage + q * S::BOX_BYTES, lane);
+            if (q + 1 < count)
+                decode(f[(q + 1) % 2], c, q + 1);
+            else if (WHOLE && c + 1 < b.chunks)
+                begin(c + 1, f[(q + 1) % 2]);
+            multiply_piece<S>(acc, f[q % 2], p.stage(c) + q * S::BOX_BYTES, lane);
         }
         __syncwarp();
         if (lane == 0)
             p.release(c);
+        if constexpr (S::PIECES == 1) {
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                f[0][i / 4][i % 4] = f[1][i / 4][i % 4];
+        }
     }
+
+    __device__ void run(float (&acc)[1][S::TILES_N][4])
+    {
+        uint32_t whole = packed::pieces_of(b.a.k) / S::PIECES;
+        begin(0, f[0]);
+        for (uint32_t c = 0; c < whole; c++)
+            chunk<true>(acc, c);
+        if (whole < b.chunks)
+            chunk<false>(acc, whole);
+        float scale[2];
+        row_scales<S>(scale, s, lane);
 #pragma unroll
-    for (int j = 0; j < S::TILES_N; j++)
+        for (int j = 0; j < S::TILES_N; j++)
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            acc[0][j][e] *= scale[e / 2];
+            for (int e = 0; e < 4; e++)
+                acc[0][j][e] *= scale[e / 2];
+    }
+};
+
+template <class S>
+__device__ inline void compute_packed(const block<S> &b, const typename S::pipe &p, float *staged)
+{
+    float acc[1][S::TILES_N][4] = {};
+    strip_walk<S>(b, p).run(acc);
     device::sync_some<S::COMPUTE>(1); // the stages are read: the result may go there
     stage_result<S>(acc, staged);
     device::sync_some<S::COMPUTE>(1);
@@ -263,8 +323,8 @@ template <class S> __device__ inline void run_packed(const struct mtr_linear_arg
     if (threadIdx.x == 0)
         p.init(S::STRIPS);
     __syncthreads();
-    if (threadIdx.x == S::COMPUTE && !b.at.outside)
-        copy_packed(b, p);
+    if (threadIdx.x >= S::COMPUTE && !b.at.outside)
+        copier<S>(b, p).run();
     device::wait_for_predecessor();
     device::let_successor_start();
     if (threadIdx.x < S::COMPUTE && !b.at.outside)

@@ -63,10 +63,10 @@ struct pipe {
     }
 
     // The stage is free; says how many bytes will come.
-    __device__ void claim(uint32_t use, uint32_t bytes = STAGE_BYTES) const
+    __device__ void claim(uint32_t use) const
     {
         await(use);
-        device::barrier_expect(full(use), bytes);
+        device::barrier_expect(full(use), STAGE_BYTES);
     }
 
     __device__ void wait(uint32_t use) const

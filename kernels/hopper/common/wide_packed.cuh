@@ -25,10 +25,11 @@ __device__ inline void copy_packed_tiles(const struct mtr_linear_args &a, const 
 {
     uint32_t use = 0;
     w.each(a, [&](const linear::block<S> &b) {
+        linear::copier<S> copier(b, p);
         for (uint32_t c = 0; c < b.chunks; c++, use++) {
-            linear::claim_stage(b, p, use, c);
-            linear::copy_boxes(b, p, use, c);
-            linear::copy_strips(b, p, use, c);
+            copier.claim(use, c);
+            copier.copy_boxes(use, c);
+            copier.copy_strips(use, c);
         }
     });
 }
@@ -99,7 +100,7 @@ template <class S> __device__ inline void run_packed(const struct mtr_linear_arg
     work<S> w(args);
     if (threadIdx.x >= S::COMPUTE) {
         hopper::fewer_registers<40>();
-        if (threadIdx.x == S::COMPUTE)
+        if (threadIdx.x < S::COMPUTE + 32)
             copy_packed_tiles<S>(args, w, p);
     } else {
         hopper::more_registers<232>();
