@@ -9,7 +9,9 @@
  * Names. Module = family. Function = family, then the policies that tell its points apart:
  *   embed_<weight>           linear_<weight>            rms_norm    rotary
  *   rope_append_<cache>      attention_<cache>          add  glu  activate  scale  gather
- * (rotary and rope_append are points of module "rope", the last row of module "elementwise")
+ *   gate  slice  concat      gated_norm                 conv1d_<weight>  delta_gate  delta_rule
+ * (rotary and rope_append are points of module "rope", gated_norm of "rms_norm", delta_gate and
+ * delta_rule of "delta", add to concat of "elementwise")
  * with <weight> and <cache> the names of common/numeric/format.h: linear_q4_1, attention_bf16.
  * Where the scales of a matrix stand in tensors of their own, how they do is a policy too, behind
  * the weight's (mtr_scaling_name() of ir.h): linear_e4m3_block, linear_e2m1_group16.
@@ -37,6 +39,15 @@
  *   activate     a                   y                -                 ACTIVATION
  *   scale        a                   y                -                 MULTIPLIER
  *   gather       a [tokens]          y [outputs]      -                 -
+ *   gate         a gate              y                -                 ACTIVATION
+ *   slice        a                   y                -                 FIRST [HEADS 1]
+ *   concat       a b [c]             y                -                 -
+ *   gated_norm   x gate              y                weight            HEADS HEAD_DIM EPS
+ * ACTIVATION conv1d       x                   y                W [bias]          state; ACTIVATION
+ *   delta_gate   a b                 decay beta       a_log dt_bias     -
+ *   delta_rule   qkv decay beta      y                -                 state; HEADS KV_HEADS
+ *                                                                       HEAD_DIM VALUE_DIM
+ *                                                                       ATTN_SCALE [EPS -1]
  *
  * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up)
  * and one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of

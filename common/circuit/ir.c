@@ -13,7 +13,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_NGRAM_EMBED] = {"ngram_embed", "", "y", "weight", "top_k", MTR_ROW_SOURCE,
                             MTR_MEM_NONE},
     [MTR_OP_GATHER] = {"gather", "x", "y", "", "", MTR_ROW_GATHER, MTR_MEM_NONE},
-    [MTR_OP_CONCAT] = {"concat", "a b", "y", "", "", MTR_ROW_SAME, MTR_MEM_NONE},
+    [MTR_OP_CONCAT] = {"concat", "a b c?", "y", "", "", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_SLICE] = {"slice", "x", "y", "", "first heads?", MTR_ROW_SAME, MTR_MEM_NONE},
 
     [MTR_OP_NORM] = {"norm", "x", "y", "weight", "eps unit_offset?", MTR_ROW_SAME, MTR_MEM_NONE},
@@ -31,7 +31,7 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_SCALE] = {"scale", "a", "y", "weight?", "multiplier?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_GLU] = {"glu", "gate up", "y", "", "activation clamp?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_ACTIVATE] = {"activate", "a", "y", "", "activation", MTR_ROW_SAME, MTR_MEM_NONE},
-    [MTR_OP_GATE] = {"gate", "a gate", "y", "", "activation heads?", MTR_ROW_SAME, MTR_MEM_NONE},
+    [MTR_OP_GATE] = {"gate", "a gate", "y", "", "activation", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_SOFTCAP] = {"softcap", "a", "y", "", "softcap", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_ACT_QUANT] = {"act_quant", "a", "y scale", "", "", MTR_ROW_SAME, MTR_MEM_NONE},
 
@@ -64,7 +64,8 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_DELTA_GATE] = {"delta_gate", "a b?", "decay beta", "a_log dt_bias", "heads clamp?",
                            MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_DELTA_RULE] = {"delta_rule", "qkv decay beta", "y", "",
-                           "heads kv_heads head_dim value_dim", MTR_ROW_SAME, MTR_MEM_STATE},
+                           "heads kv_heads head_dim value_dim attn_scale eps?", MTR_ROW_SAME,
+                           MTR_MEM_STATE},
     [MTR_OP_SCAN] = {"scan", "x bc dt", "y", "a_log d dt_bias", "heads head_dim groups state_dim",
                      MTR_ROW_SAME, MTR_MEM_STATE},
 

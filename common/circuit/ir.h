@@ -30,13 +30,13 @@ enum mtr_op {
     MTR_OP_EMBED,       /* row of a table for each token id */
     MTR_OP_NGRAM_EMBED, /* row of a table for a hash of the last n token ids */
     MTR_OP_GATHER,      /* rows whose logits are wanted */
-    MTR_OP_CONCAT,      /* columns of a, then of b (draft heads) */
-    MTR_OP_SLICE,       /* a run of columns */
+    MTR_OP_CONCAT,      /* columns of a, then of b, then of c */
+    MTR_OP_SLICE,       /* a run of columns, of the row or of each of `heads` equal parts of it */
 
     /* Norms. */
     MTR_OP_NORM,       /* RMS over the row */
     MTR_OP_HEAD_NORM,  /* RMS over each head of the row */
-    MTR_OP_GATED_NORM, /* RMS over groups, then times act(gate), or the other way round */
+    MTR_OP_GATED_NORM, /* RMS over each head of the row, then times act(gate) */
     MTR_OP_L2_NORM,    /* each head to length 1 */
 
     /* Matrices and element-wise. */
@@ -47,7 +47,7 @@ enum mtr_op {
     MTR_OP_SCALE,       /* multiplier * a */
     MTR_OP_GLU,         /* act(gate) * up, possibly clamped */
     MTR_OP_ACTIVATE,    /* act(a) */
-    MTR_OP_GATE,        /* act(gate) * a: attention output gates, shared-expert gates */
+    MTR_OP_GATE,        /* a * act(gate), a column of the gate for each equal part of a's */
     MTR_OP_SOFTCAP,     /* c tanh(a / c) */
     MTR_OP_ACT_QUANT,   /* activations to 8 or 4 bits with their scales */
 
@@ -66,7 +66,8 @@ enum mtr_op {
     /* Recurrent mixers. */
     MTR_OP_CONV1D,     /* short causal convolution along time */
     MTR_OP_DELTA_GATE, /* decay and learning rate of the delta rule */
-    MTR_OP_DELTA_RULE, /* gated delta rule, decay by head or by channel */
+    MTR_OP_DELTA_RULE, /* gated delta rule over [q | k | v], decay by head or by channel; with eps,
+                          q and k are first brought to length 1 */
     MTR_OP_SCAN,       /* selective state space (Mamba-2) */
 
     /* Mixture of experts. */

@@ -22,4 +22,19 @@ struct mtr_rms_norm_args {
     float unit_offset; /* 0 or 1 */
 };
 
+/*
+ * gated_norm: y = x / sqrt(mean(x^2) + eps) * weight * act(gate), for each head of the row by
+ * itself. Grid: rows.
+ */
+struct mtr_gated_norm_args {
+    const struct mtr_step_view *step;
+    const void *x;      /* [tokens, heads, head_dim] activations */
+    const void *gate;   /* the same shape */
+    const void *weight; /* [head_dim] */
+    void *y;            /* as x; may be x */
+    uint32_t heads, head_dim;
+    uint32_t activation; /* enum mtr_activation */
+    float eps;
+};
+
 #endif

@@ -24,6 +24,7 @@
     X(linear, linear_e4m3_block)                                                                   \
     X(linear, linear_e2m1_group16)                                                                 \
     X(rms_norm, rms_norm)                                                                          \
+    X(rms_norm, gated_norm)                                                                        \
     X(rope, rotary)                                                                                \
     X(rope, rope_append_f32)                                                                       \
     X(rope, rope_append_bf16)                                                                      \
@@ -34,6 +35,12 @@
     X(elementwise, activate)                                                                       \
     X(elementwise, scale)                                                                          \
     X(elementwise, gather)                                                                         \
+    X(elementwise, gate)                                                                           \
+    X(elementwise, slice)                                                                          \
+    X(elementwise, concat)                                                                         \
+    X(conv1d, conv1d_f32)                                                                          \
+    X(delta, delta_gate)                                                                           \
+    X(delta, delta_rule)                                                                           \
     X(sample, argmax)                                                                              \
     X(sample, sample)                                                                              \
     X(dummy, dummy_f32)                                                                            \

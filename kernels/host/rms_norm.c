@@ -4,6 +4,7 @@
 
 #include "kernels/host/rms.h"
 #include "kernels/host/rows.h"
+#include "kernels/host/vec_math.h"
 
 static void add_row(float *residual, const float *x, uint32_t cols)
 {
@@ -30,4 +31,29 @@ void MTR_HOST_FN(rms_norm)(const void *arguments, const struct mtr_host_block *b
         mtr_norm_row(x, args->weight, inverse, args->unit_offset, args->cols,
                      (float *)args->y + (size_t)r * args->cols);
     }
+}
+
+static void gate_head(const struct mtr_gated_norm_args *args, const float *gate, float *y)
+{
+    for (uint32_t i = 0; i < args->head_dim; i += 16) {
+        size_t n = args->head_dim - i < 16 ? args->head_dim - i : 16;
+        vf open = vf_activate(vf_load_n(gate + i, n), (enum mtr_activation)args->activation);
+        vf_store_n(y + i, vf_mul(vf_load_n(y + i, n), open), n);
+    }
+}
+
+void MTR_HOST_FN(gated_norm)(const void *arguments, const struct mtr_host_block *block);
+void MTR_HOST_FN(gated_norm)(const void *arguments, const struct mtr_host_block *block)
+{
+    const struct mtr_gated_norm_args *args = arguments;
+    uint32_t dim = args->head_dim;
+    for (uint32_t r = block->x; r < args->step->tokens; r += block->grid_x)
+        for (uint32_t h = 0; h < args->heads; h++) {
+            size_t at = ((size_t)r * args->heads + h) * dim;
+            const float *x = (const float *)args->x + at;
+            float inverse = mtr_inverse_rms(mtr_square_sum(x, dim), dim, args->eps);
+            float *y = (float *)args->y + at;
+            mtr_norm_row(x, args->weight, inverse, 0, dim, y);
+            gate_head(args, (const float *)args->gate + at, y);
+        }
 }

@@ -12,9 +12,9 @@ struct mtr_op_shape {
     const char *module;
     const char *function;
     mtr_launcher run;
-    uint8_t in, out, weights; /* the fewest slots */
-    bool cache, constant;     /* needs them */
-    enum mtr_param params[6]; /* needed; ends with MTR_P_COUNT when fewer */
+    uint8_t in, out, weights;    /* the fewest slots */
+    bool cache, state, constant; /* needs them */
+    enum mtr_param params[6];    /* needed; ends with MTR_P_COUNT when fewer */
 };
 
 bool mtr_op_embed(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
@@ -31,6 +31,14 @@ bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_
                       struct mtr_error *err);
 bool mtr_op_attention_fits(const struct mtr_launch *launch);
 uint64_t mtr_op_attention_scratch(const struct mtr_plan *plan, const struct mtr_launch *launch);
+bool mtr_op_gated_norm(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                       struct mtr_error *err);
+bool mtr_op_conv1d(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                   struct mtr_error *err);
+bool mtr_op_delta_gate(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                       struct mtr_error *err);
+bool mtr_op_delta_rule(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                       struct mtr_error *err);
 bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err);
 

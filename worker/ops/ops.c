@@ -25,6 +25,17 @@ static const struct mtr_op_shape shapes[] = {
     {"elementwise", "scale", mtr_op_elementwise, 1, 1, 0,
      .params = {MTR_P_MULTIPLIER, MTR_P_COUNT}},
     {"elementwise", "gather", mtr_op_elementwise, 1, 1, 0, .params = {MTR_P_COUNT}},
+    {"elementwise", "gate", mtr_op_elementwise, 2, 1, 0, .params = {MTR_P_ACTIVATION, MTR_P_COUNT}},
+    {"elementwise", "slice", mtr_op_elementwise, 1, 1, 0, .params = {MTR_P_FIRST, MTR_P_COUNT}},
+    {"elementwise", "concat", mtr_op_elementwise, 2, 1, 0, .params = {MTR_P_COUNT}},
+    {"rms_norm", "gated_norm", mtr_op_gated_norm, 2, 1, 1,
+     .params = {MTR_P_HEADS, MTR_P_HEAD_DIM, MTR_P_EPS, MTR_P_ACTIVATION, MTR_P_COUNT}},
+    {"conv1d", "conv1d", mtr_op_conv1d, 1, 1, 1, .state = true,
+     .params = {MTR_P_ACTIVATION, MTR_P_COUNT}},
+    {"delta", "delta_gate", mtr_op_delta_gate, 2, 2, 2, .params = {MTR_P_COUNT}},
+    {"delta", "delta_rule", mtr_op_delta_rule, 3, 1, 0, .state = true,
+     .params = {MTR_P_HEADS, MTR_P_KV_HEADS, MTR_P_HEAD_DIM, MTR_P_VALUE_DIM, MTR_P_ATTN_SCALE,
+                MTR_P_COUNT}},
 };
 
 static bool names_function(const struct mtr_op_shape *s, const char *function)
@@ -71,7 +82,7 @@ static const char *find_fault(const struct mtr_plan *p, const struct mtr_launch 
         return "its weights";
     if (!index_inside(l->cache, p->cache_count, s->cache))
         return "its cache";
-    if (!index_inside(l->state, p->state_count, false))
+    if (!index_inside(l->state, p->state_count, s->state))
         return "its state";
     if (!index_inside(l->constant, p->constant_count, s->constant))
         return "its constant";

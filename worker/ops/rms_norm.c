@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* RMS norm, with or without a residual that it updates first. Grid: row tiles. */
+/* RMS norms: with or without a residual that is updated first, or gated. Grid: row tiles. */
 #include "kernels/args/rms_norm.h"
 
 #include "worker/ops/launcher.h"
@@ -25,6 +25,24 @@ bool mtr_op_rms_norm(const struct mtr_op_context *c, const struct mtr_resolved_o
         .cols = mtr_op_cols(c, l->in[0]),
         .eps = (float)mtr_launch_real(l, MTR_P_EPS, 0),
         .unit_offset = (float)mtr_launch_real(l, MTR_P_UNIT_OFFSET, 0),
+    };
+    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
+}
+
+bool mtr_op_gated_norm(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                       struct mtr_error *err)
+{
+    const struct mtr_launch *l = op->launch;
+    const struct mtr_gated_norm_args args = {
+        .step = c->step,
+        .x = mtr_op_in(c, l, 0),
+        .gate = mtr_op_in(c, l, 1),
+        .weight = mtr_op_weight(c, l, 0),
+        .y = mtr_op_out(c, l, 0),
+        .heads = mtr_launch_u32(l, MTR_P_HEADS, 0),
+        .head_dim = mtr_launch_u32(l, MTR_P_HEAD_DIM, 0),
+        .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
+        .eps = (float)mtr_launch_real(l, MTR_P_EPS, 0),
     };
     return mtr_op_launch_rows(c, op, &args, sizeof args, err);
 }

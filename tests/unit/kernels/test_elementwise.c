@@ -117,8 +117,83 @@ START_TEST(in_place_and_gathered)
 }
 END_TEST
 
+/* A gate of its own for each column, one for each head, one for the row. */
+START_TEST(gates)
+{
+    static const uint32_t parts[] = {36, 4, 1};
+    struct noise n = {11};
+    struct mtr_step_view step = {.tokens = ROWS};
+    float *a = noise_floats(&n, ROWS * 36), *b = noise_floats(&n, ROWS * 36);
+    float y[ROWS * 36], first[ROWS * 36];
+    for (int k = 0; k < 3; k++) {
+        struct mtr_elementwise_args args = {.step = &step,
+                                            .a = a,
+                                            .b = b,
+                                            .y = first,
+                                            .cols = 36,
+                                            .a_cols = 36,
+                                            .b_cols = parts[k],
+                                            .activation = MTR_ACT_SIGMOID};
+        run_kernel("gate", MTR_ISA_PORTABLE, &args, ROWS, 1);
+        for (uint32_t i = 0; i < ROWS * 36; i++) {
+            uint32_t r = i / 36, c = i % 36 / (36 / parts[k]);
+            double want = a[i] / (1 + exp(-(double)b[r * parts[k] + c]));
+            ck_assert(fabs(first[i] - want) <= 1e-6);
+        }
+        args.y = y;
+        FOR_EACH_ISA(isa)
+        {
+            poison(y, sizeof y);
+            run_kernel("gate", isa, &args, 2, 1);
+            same_bits(first, y, ROWS * 36, "gate", isa);
+        }
+    }
+    free(a);
+    free(b);
+}
+END_TEST
+
+/* Four heads of 3 + 5 columns come apart and are put together again by kind. */
+START_TEST(taken_apart_and_put_together)
+{
+    struct noise n = {12};
+    struct mtr_step_view step = {.tokens = ROWS};
+    float *a = noise_floats(&n, ROWS * 32), q[ROWS * 12], g[ROWS * 20], y[ROWS * 44];
+    struct mtr_elementwise_args low = {
+        .step = &step, .a = a, .y = q, .cols = 12, .a_cols = 32, .runs = 4};
+    struct mtr_elementwise_args high = {
+        .step = &step, .a = a, .y = g, .cols = 20, .a_cols = 32, .runs = 4, .first = 3};
+    struct mtr_elementwise_args all = {
+        .step = &step, .a = g, .b = q, .c = q, .y = y, .cols = 44, .a_cols = 20, .b_cols = 12};
+    FOR_EACH_ISA(isa)
+    {
+        poison(y, sizeof y);
+        run_kernel("slice", isa, &low, ROWS, 1);
+        run_kernel("slice", isa, &high, 2, 1);
+        run_kernel("concat", isa, &all, 3, 1);
+        for (int r = 0; r < ROWS; r++)
+            for (int h = 0; h < 4; h++)
+                for (int i = 0; i < 8; i++) {
+                    float want = a[r * 32 + h * 8 + i];
+                    ck_assert(i < 3 ? y[r * 44 + 20 + h * 3 + i] == want &&
+                                          y[r * 44 + 32 + h * 3 + i] == want
+                                    : y[r * 44 + h * 5 + i - 3] == want);
+                }
+    }
+    all.cols = 32;
+    all.c = NULL;
+    poison(y, sizeof y);
+    run_kernel("concat", mtr_host_best_isa(), &all, ROWS, 1);
+    ck_assert(memcmp(y + 4 * 32, g + 4 * 20, sizeof(float) * 20) == 0);
+    ck_assert(memcmp(y + 4 * 32 + 20, q + 4 * 12, sizeof(float) * 12) == 0);
+    free(a);
+}
+END_TEST
+
 MTR_CHECK_MAIN("kernels/elementwise")
 {
+    tcase_add_test(tc, gates);
+    tcase_add_test(tc, taken_apart_and_put_together);
     tcase_add_loop_test(tc, values, 0, MTR_ACT_SIGMOID + 1);
     tcase_add_test(tc, in_place_and_gathered);
 }

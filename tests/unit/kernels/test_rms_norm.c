@@ -69,7 +69,37 @@ START_TEST(norms)
 }
 END_TEST
 
+START_TEST(gated_heads)
+{
+    enum { ROWS = 6, HEADS = 3, DIM = 21, ALL = ROWS * HEADS * DIM };
+    struct noise n = {21};
+    struct mtr_step_view step = {.tokens = ROWS};
+    float *x = noise_floats(&n, ALL), *gate = noise_floats(&n, ALL), *w = noise_floats(&n, DIM);
+    float y[ALL], first[ALL];
+    struct mtr_gated_norm_args args = {&step, x, gate, w, first, HEADS, DIM, MTR_ACT_SILU, 1e-6f};
+    run_kernel("gated_norm", MTR_ISA_PORTABLE, &args, ROWS, 1);
+    for (int i = 0; i < ALL; i++) {
+        double square = 0, g = gate[i];
+        for (int k = 0; k < DIM; k++)
+            square += (double)x[i / DIM * DIM + k] * (double)x[i / DIM * DIM + k];
+        double want = x[i] / sqrt(square / DIM + 1e-6) * (double)w[i % DIM] * g / (1 + exp(-g));
+        ck_assert_msg(fabs(first[i] - want) <= 2e-6, "%g, not %g", (double)first[i], want);
+    }
+    args.y = y;
+    FOR_EACH_ISA(isa)
+    {
+        poison(y, sizeof y);
+        run_kernel("gated_norm", isa, &args, 2, 1);
+        same_bits(first, y, ALL, "gated_norm", isa);
+    }
+    free(x);
+    free(gate);
+    free(w);
+}
+END_TEST
+
 MTR_CHECK_MAIN("kernels/rms_norm")
 {
+    tcase_add_test(tc, gated_heads);
     tcase_add_loop_test(tc, norms, 0, 8);
 }

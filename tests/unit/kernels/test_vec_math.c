@@ -43,8 +43,15 @@ static double gelu(double x)
     return 0.5 * x * erfc(-x * M_SQRT1_2);
 }
 
+static double softplus(double x)
+{
+    return log1p(exp(x));
+}
+
 START_TEST(errors)
 {
+    worst(vf_softplus, softplus, -87, 40, 4);
+    worst(vf_softplus, softplus, -1, 1, 4);
     worst(vf_exp, exp, -87.2, 88.3, 2);
     worst(vf_exp, exp, -1, 1, 2);
     worst(vf_tanh, tanh, -12, 12, 3);

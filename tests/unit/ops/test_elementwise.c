@@ -11,8 +11,10 @@ static const struct mtr_point points[] = {
     {.function = "activate", .shape_count = 1, .shapes = {{"activate"}}},
     {.function = "scale", .shape_count = 1, .shapes = {{"scale"}}},
     {.function = "gather", .shape_count = 1, .shapes = {{"gather"}}},
+    {.function = "slice", .shape_count = 1, .shapes = {{"slice"}}},
+    {.function = "concat", .shape_count = 1, .shapes = {{"concat"}}},
 };
-enum { ADD, GLU, ACTIVATE, SCALE, GATHER };
+enum { ADD, GLU, ACTIVATE, SCALE, GATHER, SLICE, CONCAT };
 
 static struct mtr_launch launch(int point, enum mtr_param name, double value)
 {
@@ -78,8 +80,38 @@ START_TEST(gather_reads_output_rows)
 }
 END_TEST
 
+START_TEST(columns_of_heads)
+{
+    struct op_rig r;
+    op_rig_open(&r);
+    struct mtr_launch l = launch(SLICE, MTR_P_FIRST, 3);
+    l.in_count = 1;
+    const struct mtr_elementwise_args *a = op_rig_run(&r, &l)->args;
+    ck_assert(a->first == 3 && a->runs == 1 && a->b_cols == 0);
+    l.params[l.param_count++] = (struct mtr_launch_param){MTR_P_HEADS, 4};
+    a = op_rig_run(&r, &l)->args;
+    ck_assert(a->runs == 4 && a->a_cols == r.model.buffers[2].cols);
+    op_rig_close(&r);
+}
+END_TEST
+
+START_TEST(three_inputs)
+{
+    struct op_rig r;
+    op_rig_open(&r);
+    struct mtr_launch l = launch(CONCAT, MTR_P_EPS, 0);
+    l.in[l.in_count++] = 5;
+    const struct mtr_elementwise_args *a = op_rig_run(&r, &l)->args;
+    ck_assert_ptr_eq(a->c, r.buffers[5]);
+    ck_assert(a->a_cols == r.model.buffers[2].cols && a->b_cols == r.model.buffers[3].cols);
+    op_rig_close(&r);
+}
+END_TEST
+
 MTR_CHECK_MAIN("ops/elementwise")
 {
+    tcase_add_test(tc, columns_of_heads);
+    tcase_add_test(tc, three_inputs);
     tcase_add_test(tc, two_inputs);
     tcase_add_test(tc, one_input);
     tcase_add_test(tc, gather_reads_output_rows);
