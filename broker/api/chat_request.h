@@ -27,6 +27,22 @@ enum mtr_prompt_kind {
     MTR_PROMPT_IDS,  /* token ids */
 };
 
+enum mtr_tool_choice {
+    MTR_TOOL_CHOICE_AUTO,
+    MTR_TOOL_CHOICE_NONE,     /* no call is looked for */
+    MTR_TOOL_CHOICE_REQUIRED, /* at least one: mtr_tools_check() refuses it for now */
+    MTR_TOOL_CHOICE_NAMED,    /* tool_choice_name: likewise */
+};
+
+enum mtr_thinking {
+    MTR_THINKING_DEFAULT, /* what the template does by itself */
+    MTR_THINKING_OFF,
+    MTR_THINKING_ON,
+};
+
+/* How much of the rendered prompt's end decides in which state its answer is read. */
+#define MTR_PROMPT_TAIL_BYTES 320
+
 struct mtr_prompt {
     enum mtr_prompt_kind kind;
     struct mtr_str text; /* TEXT */
@@ -42,9 +58,26 @@ struct mtr_chat_request {
     uint32_t prompt_count;
     const struct mtr_prompt *prompts;       /* [prompt_count] */
     const struct mtr_json *messages;        /* CHAT: array, contents flattened to strings */
-    const struct mtr_json *tools;           /* CHAT: array, or NULL */
     const struct mtr_json *template_kwargs; /* CHAT: object, or NULL */
     bool continue_final_message; /* CHAT: the last message is a beginning to go on from */
+
+    /* CHAT: functions that the model may call, or NULL: an array of {"type": "function",
+     * "function": {"name", "description", "parameters"}}, whatever the protocol's own form is.
+     * mtr_tools_set() of broker/api/tools.h checks and makes it. */
+    const struct mtr_json *tools;
+    enum mtr_tool_choice tool_choice;
+    struct mtr_str tool_choice_name; /* NAMED */
+    bool single_tool_call;           /* parallel_tool_calls: false. The first call's end ends it */
+
+    /* CHAT: reasoning. What the template is told; template_kwargs of the same names win. */
+    enum mtr_thinking thinking;      /* enable_thinking, thinking */
+    struct mtr_str reasoning_effort; /* "low", ...; {NULL, 0}: not said */
+    bool has_thinking_budget;
+    uint32_t thinking_budget; /* tokens of reasoning; then its end is forced */
+    bool raw_reasoning;       /* leave reasoning in the content, marks and all (R1) */
+
+    /* CHAT: set by the engine before the first event: the end of the rendered prompt. */
+    struct mtr_str prompt_tail;
 
     /* Limits; 0 for max_tokens: as many as fit. */
     uint32_t max_tokens;

@@ -7,6 +7,12 @@
  *
  * Order, for each choice: any number of TEXT, REASONING and TOOL_* events, then one FINISH. An
  * ERROR ends the whole answer. Streaming and not streaming see the same events.
+ *
+ * A call is one TOOL_BEGIN (its id, name and index), any number of TOOL_ARGUMENTS whose texts
+ * joined are one compact JSON object, and one TOOL_END; calls do not overlap and their indices
+ * count up from 0. The texts of all TEXT events joined are the content, those of all REASONING
+ * events the reasoning: a newline between two blocks of either is part of them. TEXT may come after
+ * a call, and REASONING after TEXT. Nothing is ever taken back.
  */
 #ifndef MTR_API_OUT_EVENT_H
 #define MTR_API_OUT_EVENT_H
@@ -32,7 +38,7 @@ enum mtr_end {
     MTR_END_NONE,
     MTR_END_STOP,   /* end of sequence, a stop id or a stop string */
     MTR_END_LENGTH, /* max_tokens or the context is full */
-    MTR_END_TOOLS,
+    MTR_END_TOOLS,  /* as STOP, and there was a call */
 };
 
 /* One token of the text, for logprobs; bytes may be a part of a character. */
@@ -63,11 +69,13 @@ struct mtr_out_event {
     struct mtr_str text; /* TEXT, REASONING, TOOL_ARGUMENTS */
     uint32_t token_count;
     const struct mtr_event_token
-        *tokens;                   /* [token_count] that the text comes from, with logprobs */
-    uint32_t tool;                 /* TOOL_*: index of the call in this choice */
-    struct mtr_str tool_id;        /* TOOL_BEGIN */
+        *tokens;   /* [token_count] with logprobs, that this event and what was no event come from;
+                      on events of any kind but ERROR */
+    uint32_t tool; /* TOOL_*: index of the call in this choice */
+    struct mtr_str tool_id;        /* TOOL_BEGIN: unique without a prefix; protocols add theirs */
     struct mtr_str tool_name;      /* TOOL_BEGIN */
     enum mtr_end finish;           /* FINISH */
+    uint32_t reasoning_tokens;     /* FINISH: tokens of this choice that went into its reasoning */
     struct mtr_str stop;           /* FINISH: the stop string that matched, or {NULL, 0} */
     const struct mtr_error *error; /* ERROR */
 };
