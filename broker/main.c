@@ -223,6 +223,8 @@ static bool start_engine(struct broker *b, struct mtr_error *err)
         .max_num_seqs = o->max_num_seqs,
         .max_prefill_tokens = o->max_prefill_tokens,
         .prefix_caching = o->prefix_caching,
+        .state_snapshots = o->ssm_cache_slots,
+        .snapshot_interval_blocks = o->ssm_checkpoint_interval,
         .slai = strcmp(o->scheduler, "slai") == 0,
         .tbt_deadline_ms = o->tbt_deadline_ms,
         .request_timeout_ms = (uint64_t)o->request_timeout_s * 1000,

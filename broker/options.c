@@ -24,6 +24,8 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
         .tbt_deadline_ms = 100,
         .max_num_seqs = 128,
         .prefix_caching = true,
+        .ssm_cache_slots = 16,
+        .ssm_checkpoint_interval = 256,
         .kv_cache_dtype = "bf16",
         .memory_utilization = 0.9,
         .oom_guard_mb = 1024,
@@ -100,6 +102,12 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
          "prompt tokens computed in one step; 0: what suits the class", 0, 65536},
         {"no-prefix-caching", MTR_FLAG_NOT, &o->prefix_caching, NULL,
          "compute every prompt from its beginning"},
+        {"ssm-cache-slots", MTR_FLAG_U32, &o->ssm_cache_slots, "N",
+         "recurrent models: snapshots of states that the prefix cache keeps", 0, 65536},
+        {"ssm-checkpoint-interval", MTR_FLAG_U32, &o->ssm_checkpoint_interval, "BLOCKS",
+         "recurrent models: cache blocks between two snapshots within a prompt; 0: only the one "
+         "near its end",
+         0, 1 << 20},
 
         {.kind = MTR_FLAG_SECTION, .help = "Memory"},
         {"kv-cache-dtype", MTR_FLAG_CHOICE, &o->kv_cache_dtype, NULL, "format of the KV cache", 0,

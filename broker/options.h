@@ -30,6 +30,7 @@ struct mtr_broker_options {
     uint32_t tbt_deadline_ms;
     uint32_t max_seq_len, max_batch_size, max_prefill_tokens, max_num_seqs;
     bool prefix_caching;
+    uint32_t ssm_cache_slots, ssm_checkpoint_interval;
 
     const char *kv_cache_dtype;
     uint32_t kv_cache_mb;

@@ -77,6 +77,8 @@ static void publish_metrics(struct mtr_engine *e, const struct mtr_sched_stats *
     mtr_gauge_set(m, MTR_G_BLOCKS, blocks);
     mtr_gauge_set(m, MTR_G_BLOCKS_USED, used);
     mtr_gauge_set(m, MTR_G_BLOCKS_CACHED, cached);
+    mtr_gauge_set(m, MTR_G_SNAPSHOTS, s->snapshots);
+    mtr_gauge_set(m, MTR_G_SNAPSHOTS_USED, s->snapshots_used);
     mtr_count(m, MTR_C_PREEMPTIONS, s->preemptions - e->counted.preemptions);
     mtr_count(m, MTR_C_PREFIX_HIT_TOKENS, s->prefix_hit_tokens - e->counted.prefix_hit_tokens);
     mtr_count(m, MTR_C_PREFIX_MISS_TOKENS, s->prefix_miss_tokens - e->counted.prefix_miss_tokens);
@@ -235,11 +237,20 @@ static bool open_sockets(struct mtr_engine *e, struct mtr_error *err)
     return true;
 }
 
+/* Snapshots are taken where chunks end. */
+static uint32_t snapshot_interval(const struct mtr_engine_options *o,
+                                  const struct mtr_sched_geometry *g)
+{
+    uint32_t tokens = o->snapshot_interval_blocks * g->block_tokens, chunk = g->chunk_tokens;
+    return chunk ? (tokens + chunk - 1) / chunk * chunk : 0;
+}
+
 static bool create_scheduler(struct mtr_engine *e, struct mtr_error *err)
 {
     const struct mtr_engine_options *o = &e->options;
+    struct mtr_sched_geometry g = mtr_sched_geometry(e->model->plan, MTR_PLAN_CHUNK_TOKENS);
     e->sched_config = (struct mtr_sched_config){
-        .geometry = mtr_sched_geometry(e->model->plan, 0),
+        .geometry = g,
         .policy = o->slai ? MTR_SCHED_SLAI : MTR_SCHED_FIFO,
         .prefix_cache = o->prefix_caching,
         .max_batch_size = o->max_batch_size,
@@ -248,6 +259,7 @@ static bool create_scheduler(struct mtr_engine *e, struct mtr_error *err)
         .max_sequence_tokens = e->model->max_sequence_tokens,
         .max_score_rows = e->model->plan->limits.max_step_outputs - o->max_batch_size,
         .tbt_deadline_ms = o->tbt_deadline_ms,
+        .snapshot_interval_tokens = snapshot_interval(o, &g),
     };
     e->sched = mtr_sched_create(&e->sched_config, err);
     return e->sched != NULL;

@@ -146,6 +146,8 @@ struct mtr_engine_options {
     uint64_t reserve_bytes;
     uint32_t max_batch_size, max_num_seqs, max_prefill_tokens, max_seq_len;
     bool prefix_caching;
+    /* Recurrent models: snapshots of states, and blocks between those within a prompt. */
+    uint32_t state_snapshots, snapshot_interval_blocks;
     bool slai;
     uint32_t tbt_deadline_ms;
     uint64_t request_timeout_ms; /* 0: none */

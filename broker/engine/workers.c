@@ -129,6 +129,7 @@ static bool send_load(struct mtr_engine *e, uint32_t rank)
     load.max_step_tokens = plan->limits.max_step_tokens;
     load.max_step_outputs = plan->limits.max_step_outputs;
     load.max_sequence_tokens = e->model->max_sequence_tokens;
+    load.state_snapshots = o->prefix_caching ? o->state_snapshots : 0;
     load.world_size = o->world_size;
     load.tensor_parallel = load.expert_parallel = 1;
     load.threads = o->worker_threads;

@@ -40,6 +40,10 @@ static const struct {
     [MTR_G_BLOCKS_USED] = {"metrale_cache_blocks_used", "Cache blocks held by sequences"},
     [MTR_G_BLOCKS_CACHED] = {"metrale_cache_blocks_cached",
                              "Cache blocks held by the prefix cache alone"},
+    [MTR_G_SNAPSHOTS] = {"metrale_state_snapshots",
+                         "Snapshots of recurrent state that there is room for"},
+    [MTR_G_SNAPSHOTS_USED] = {"metrale_state_snapshots_used",
+                              "Snapshots of recurrent state that the prefix cache holds"},
     [MTR_G_READY] = {"metrale_ready", "1 when requests are served"},
 };
 

@@ -39,6 +39,8 @@ enum mtr_gauge {
     MTR_G_BLOCKS,
     MTR_G_BLOCKS_USED,
     MTR_G_BLOCKS_CACHED,
+    MTR_G_SNAPSHOTS,
+    MTR_G_SNAPSHOTS_USED,
     MTR_G_READY,
     MTR_G_COUNT,
 };

@@ -29,6 +29,10 @@
 
 #define MTR_PLAN_GROUPS 8 /* cache groups of a plan: as MTR_MAX_GROUPS of common/wire/step.h */
 
+/* Recurrent layers: prefill is cut at multiples of this position, and only there may a prompt be
+ * picked up again from a snapshot; a multiple of any block. */
+#define MTR_PLAN_CHUNK_TOKENS 64
+
 #define MTR_NONE 0xffffu /* "no such index", for all 16-bit indices below */
 
 enum mtr_rows { MTR_ROWS_TOKENS, MTR_ROWS_OUTPUTS, MTR_ROWS_PAIRS, MTR_ROWS_LANES, MTR_ROWS_COUNT };

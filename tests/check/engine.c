@@ -55,6 +55,7 @@ static bool make_exec(struct engine *e, const struct engine_options *o, struct m
                                           .dummy = o->dummy};
     struct mtr_exec_options x = {
         .backend = e->backend, .plan = e->plan, .max_slots = o->slots, .observer = {observe, e}};
+    x.snapshots = e->plan->state_count ? 1 : 0;
     if (!mtr_weights_load(&e->weights, &w, err))
         return false;
     x.weights = e->weights.device;
@@ -133,15 +134,34 @@ static struct mtr_lane make_lane(struct engine *e, const struct engine_run *r,
     };
 }
 
+/* What recurrent layers need: a state to begin with, or a snapshot of where it stands. */
+static uint32_t make_effects(const struct engine *e, const struct engine_run *r,
+                             struct mtr_effect *effects)
+{
+    uint32_t count = 0;
+    if (!e->plan->state_count)
+        return 0;
+    if (r->snapshot)
+        effects[count++] = (struct mtr_effect){.kind = MTR_SNAPSHOT_STATE, .src = r->slot};
+    if (r->borrow)
+        effects[count++] = (struct mtr_effect){.kind = MTR_RESTORE_STATE, .dst = r->slot};
+    else if (r->start == 0)
+        effects[count++] = (struct mtr_effect){.kind = MTR_ZERO_STATE, .dst = r->slot};
+    return count;
+}
+
 bool engine_begin(struct engine *e, const struct engine_run *runs, uint32_t count,
                   struct mtr_error *err)
 {
     struct engine_flight *f = &e->flights[++e->step % MTR_PLANS_IN_FLIGHT];
     if (count > ENGINE_MAX_SLOTS)
         return mtr_fail(err, MTR_INVALID, "%u lanes, at most %u", count, ENGINE_MAX_SLOTS);
-    for (uint32_t i = 0; i < count; i++)
+    f->plan = (struct mtr_step_plan){
+        .step = e->step, .effects = f->effects, .lane_count = count, .lanes = f->lanes};
+    for (uint32_t i = 0; i < count; i++) {
         f->lanes[i] = make_lane(e, &runs[i], f->changes[i]);
-    f->plan = (struct mtr_step_plan){.step = e->step, .lane_count = count, .lanes = f->lanes};
+        f->plan.effect_count += make_effects(e, &runs[i], f->effects + f->plan.effect_count);
+    }
     return mtr_exec_begin(e->exec, &f->plan, err);
 }
 

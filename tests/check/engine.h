@@ -39,6 +39,7 @@ struct engine_flight {
     struct mtr_step_plan plan;
     struct mtr_lane lanes[ENGINE_MAX_SLOTS];
     struct mtr_table_change changes[ENGINE_MAX_SLOTS][MTR_MAX_GROUPS];
+    struct mtr_effect effects[2 * ENGINE_MAX_SLOTS];
 };
 
 struct engine {
@@ -78,8 +79,9 @@ struct engine_run {
     bool output;            /* sample after the last */
     bool score;
     const struct mtr_sampling *sampling; /* or NULL */
-    bool borrow; /* start > 0: take the blocks below start from slot `lender` */
+    bool borrow; /* start > 0: take the blocks below start from slot `lender`, and the snapshot */
     uint32_t lender;
+    bool snapshot; /* keep the slot's recurrent state as it is before this run */
 };
 
 /* Begins a step; finishes the oldest one, into e->result. A step that can't begin yet (it needs

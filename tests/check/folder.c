@@ -237,6 +237,22 @@ static bool check_same(const char *dir, const char *what, const float *got, cons
     return report(dir, what, same, figure);
 }
 
+/* Slot 0 computes the prompt again and leaves, at `position`, a snapshot of its recurrent state. */
+static bool leave_snapshot(struct engine *e, const struct golden *g, uint32_t position,
+                           struct mtr_error *err)
+{
+    float *rows = e->rows[0];
+    const struct engine_run rest = {.start = position,
+                                    .count = g->prompt_count - position,
+                                    .tokens = g->tokens + position,
+                                    .snapshot = true};
+    e->rows[0] = NULL;
+    bool ok = forward(e, 0, 1, g->tokens, 0, position, position, false, err) &&
+              engine_step(e, &rest, 1, err);
+    e->rows[0] = rows;
+    return ok;
+}
+
 static bool check_cuts(const char *dir, struct engine *e, const struct golden *g,
                        const struct check_options *o, float *whole, float *other,
                        struct mtr_error *err)
@@ -252,8 +268,11 @@ static bool check_cuts(const char *dir, struct engine *e, const struct golden *g
         snprintf(what, sizeof what, "in chunks of %u", o->chunks[i]);
         ok = check_same(dir, what, other, whole, count) && ok;
     }
-    /* Slot 0 computed the prompt; slot 1 takes its first blocks as a prefix hit would. */
+    /* Slot 0 computed the prompt; slot 1 takes its first blocks as a prefix hit would, and a
+     * snapshot where layers are recurrent. */
     uint32_t hit = (g->prompt_count - 1) / 16 * 16;
+    if (hit && e->plan->state_count && !leave_snapshot(e, g, hit, err))
+        return false;
     size_t skip = (size_t)hit * g->vocab;
     memset(other, 0, count * sizeof *other);
     if (hit && !forward(e, 1, 1, g->tokens, hit, g->prompt_count, g->prompt_count, true, err))

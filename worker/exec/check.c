@@ -57,6 +57,27 @@ static bool check_tokens(const struct mtr_exec *e, const char *what, const uint3
     return true;
 }
 
+/* A slot is opened on a state that the step gives it, and goes on where that state stands: unlike
+ * cache blocks, a state can't be taken back. */
+static bool check_state(const struct mtr_exec *e, const struct mtr_step_plan *plan,
+                        const struct mtr_lane *l, const struct mtr_slot *slot,
+                        struct mtr_error *err)
+{
+    enum mtr_effect_kind wanted = l->start ? MTR_RESTORE_STATE : MTR_ZERO_STATE;
+    if (!e->plan->state_count)
+        return true;
+    if (l->drafts)
+        return mtr_fail(err, MTR_UNSUPPORTED, "drafts: recurrent states can't be rolled back here");
+    if (!l->open && l->start != slot->computed)
+        return mtr_fail(err, MTR_INVALID, "starts at %u, its state stands at %u", l->start,
+                        slot->computed);
+    for (uint32_t i = 0; l->open && i < plan->effect_count; i++)
+        if (plan->effects[i].kind == wanted && plan->effects[i].dst == l->slot)
+            return true;
+    return !l->open || mtr_fail(err, MTR_INVALID, "slot %u is opened at %u without a state for it",
+                                l->slot, l->start);
+}
+
 /* Where the slot stands before this step, and whose it is. */
 static bool check_place(const struct mtr_exec *e, const struct mtr_lane *l,
                         const struct mtr_slot *slot, struct mtr_error *err)
@@ -222,7 +243,8 @@ static bool check_mask(const struct mtr_exec *e, const struct mtr_lane *l, struc
     return true;
 }
 
-static bool check_lane(struct mtr_exec *e, const struct mtr_lane *l, struct mtr_error *err)
+static bool check_lane(struct mtr_exec *e, const struct mtr_step_plan *plan,
+                       const struct mtr_lane *l, struct mtr_error *err)
 {
     if (l->slot >= e->slots.count)
         return mtr_fail(err, MTR_INVALID, "slot %u of %u", l->slot, e->slots.count);
@@ -230,7 +252,8 @@ static bool check_lane(struct mtr_exec *e, const struct mtr_lane *l, struct mtr_
         return mtr_fail(err, MTR_INVALID, "slot %u has two lanes in one step", l->slot);
     e->slot_marks[l->slot] = e->mark;
     const struct mtr_slot *slot = &e->slots.slots[l->slot];
-    return check_place(e, l, slot, err) && check_rows(e, l, slot, err) &&
+    return check_place(e, l, slot, err) && check_state(e, plan, l, slot, err) &&
+           check_rows(e, l, slot, err) &&
            check_tokens(e, "history token", l->history, l->history_count, err) &&
            check_tables(e, l, slot, err) && (!l->sampling || check_sampling(e, l->sampling, err)) &&
            check_history(l, slot, err) && check_mask(e, l, err) &&
@@ -251,7 +274,7 @@ bool mtr_exec_check(struct mtr_exec *e, const struct mtr_step_plan *plan, struct
             return mtr_error_prefix(err, "step %llu, effect %u", step, i);
     for (uint32_t i = 0; i < plan->lane_count; i++) {
         tokens += plan->lanes[i].count;
-        if (!check_lane(e, &plan->lanes[i], err))
+        if (!check_lane(e, plan, &plan->lanes[i], err))
             return mtr_error_prefix(err, "step %llu, lane %u (sequence %llu)", step, i,
                                     (unsigned long long)plan->lanes[i].sequence);
     }

@@ -274,10 +274,37 @@ START_TEST(a_window_needs_its_window_only)
 }
 END_TEST
 
+/* As if the model had a recurrent layer. */
+START_TEST(states)
+{
+    const struct mtr_effect zero = {.kind = MTR_ZERO_STATE, .dst = 1};
+    const struct mtr_effect other = {.kind = MTR_ZERO_STATE, .dst = 2};
+    struct mtr_step_plan plan = {.step = 2, .lane_count = 1, .lanes = &lane};
+    r.model.plan.state_count = 1;
+    ck_assert(mtr_exec_check(r.exec, &plan, &r.err));
+    lane = rig_lane(0, 0, 39, text + 39, 1, 1);
+    ck_refused("starts at 39, its state stands at 40");
+    lane = rig_lane(0, 0, 40, text, 2, 2);
+    lane.drafts = 1;
+    ck_refused("states can't be rolled back");
+    opened(0, 8);
+    ck_refused("slot 1 is opened at 0 without a state for it");
+    plan.effect_count = 1;
+    plan.effects = &other;
+    ck_assert(!mtr_exec_check(r.exec, &plan, &r.err));
+    plan.effects = &zero;
+    ck_assert_msg(mtr_exec_check(r.exec, &plan, &r.err), "%s", r.err.message);
+    opened(16, 8); /* needs a snapshot's, not an empty one */
+    ck_assert(!mtr_exec_check(r.exec, &plan, &r.err));
+    r.model.plan.state_count = 0;
+}
+END_TEST
+
 MTR_CHECK_MAIN("exec/check")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_right_plan_passes);
+    tcase_add_test(tc, states);
     tcase_add_test(tc, slots);
     tcase_add_test(tc, positions);
     tcase_add_test(tc, too_many_tokens_in_a_step);
