@@ -248,6 +248,7 @@ static bool start_http(struct broker *b, struct mtr_error *err)
         .max_body_bytes = o->max_body_bytes,
         .request_memory_bytes = (size_t)o->max_request_mb << 20,
         .client_timeout_ms = (uint64_t)o->client_timeout_s * 1000,
+        .keepalive_ms = (uint64_t)o->keepalive_s * 1000,
         .strict_model = o->strict_model,
         .protect_helpers = keys,
     };

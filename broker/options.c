@@ -20,6 +20,7 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
         .max_request_mb = 1024,
         .request_timeout_s = 300,
         .client_timeout_s = 60,
+        .keepalive_s = 10,
         .scheduler = "fifo",
         .tbt_deadline_ms = 100,
         .max_num_seqs = 128,
@@ -85,6 +86,8 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
          "tokens at once; 0: as many as a minute's", 0, 4e9},
         {"client-timeout", MTR_FLAG_U32, &o->client_timeout_s, "SECONDS",
          "longest time for a client to send a request, or to read what was sent", 1, 86400},
+        {"keepalive", MTR_FLAG_U32, &o->keepalive_s, "SECONDS",
+         "a stream that is silent for so long sends a sign of life; 0: none", 0, 3600},
         {"request-timeout", MTR_FLAG_U32, &o->request_timeout_s, "SECONDS",
          "longest time for a request; 0: none", 0, 86400},
 

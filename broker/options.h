@@ -24,7 +24,7 @@ struct mtr_broker_options {
     const char *auth_token, *auth_tokens_file;
     uint32_t rate_limit_rpm, rate_limit_tpm, rate_burst_rpm, rate_burst_tpm;
     uint32_t request_timeout_s;
-    uint32_t client_timeout_s;
+    uint32_t client_timeout_s, keepalive_s;
 
     const char *scheduler;
     uint32_t tbt_deadline_ms;

@@ -107,6 +107,8 @@ struct mtr_chat_request {
 
     bool stream;
     bool include_usage;
+
+    void *own; /* what the protocol's answer needs of its request; in the arena, or NULL */
 };
 
 void mtr_chat_request_init(struct mtr_chat_request *r, struct mtr_arena *arena);

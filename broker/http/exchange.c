@@ -128,7 +128,7 @@ static void start_response(struct mtr_exchange *x)
     mtr_add_header(req, "content-type",
                    stream ? MTR_STR("text/event-stream; charset=utf-8")
                           : MTR_STR("application/json"));
-    mtr_add_header(req, "x-request-id", mtr_str(x->id));
+    mtr_add_request_id(req, mtr_str(x->id));
     if (stream)
         mtr_add_header(req, "cache-control", MTR_STR("no-cache"));
     else
@@ -183,11 +183,15 @@ static void end_with_error(struct mtr_exchange *x, const struct mtr_error *error
     if (x->ended)
         return;
     if (x->answer && x->request.stream) {
-        x->protocol->stream_error(error, &x->out);
+        struct mtr_out_event event = {.kind = MTR_EVENT_ERROR, .error = error};
+        x->answer->ops->event(x->answer, &event, &x->out);
     } else {
         mtr_buf_clear(&x->out);
-        x->status = mtr_http_status(error);
-        x->protocol->error(error, &x->out);
+        x->status = x->protocol->status ? x->protocol->status(error) : mtr_http_status(error);
+        if (x->protocol->error_as)
+            x->protocol->error_as(x->status, error, mtr_str(x->id), &x->out);
+        else
+            x->protocol->error(error, &x->out);
     }
     x->ended = true;
     mark_dirty(x);
@@ -269,6 +273,7 @@ static void on_started(struct mtr_exchange *x)
     for (uint32_t c = 0; c < x->choice_count; c++)
         mtr_output_init(&x->outputs[c], &x->request, model->tokenizer, c);
     x->usage.prompt_tokens = x->job.prompt_tokens;
+    x->answer->usage = &x->usage;
     x->answer->ops->begin(x->answer, &x->out);
 }
 
@@ -405,6 +410,21 @@ static void cut_stalled(struct mtr_exchange *x, uint64_t now)
     mtr_engine_cancel(x->thread->http->engine, &x->job);
 }
 
+/* A stream that has had nothing to say for so long shows that it lives: the prompt is long, or the
+ * queue is. */
+static void keep_alive(struct mtr_exchange *x, uint64_t now)
+{
+    uint64_t every = x->thread->http->options.keepalive_ms * MTR_NS_PER_MS;
+    uint64_t since = x->sent_ns ? x->sent_ns : x->arrived_ns;
+    if (!every || now - since < every || !x->answer || !x->request.stream || x->ended || x->out.len)
+        return;
+    if (x->answer->ops->ping)
+        x->answer->ops->ping(x->answer, &x->out);
+    else
+        mtr_buf_puts(&x->out, ": keep-alive\n\n");
+    flush(x);
+}
+
 void mtr_exchange_watch(struct mtr_http_thread *t)
 {
     struct mtr_exchange *next;
@@ -415,6 +435,8 @@ void mtr_exchange_watch(struct mtr_http_thread *t)
             cut_stalled(x, now);
         else if (x->req && !x->final_sent && is_closed(x->req))
             abandon(x);
+        else if (x->req && !x->final_sent)
+            keep_alive(x, now);
     }
 }
 

@@ -80,7 +80,15 @@ void mtr_budget_give(struct mtr_http *http, size_t charged);
  */
 
 const char *mtr_status_reason(int status);
+
+/* The request's header of that name (in lower case), or {NULL, 0}. */
+struct mtr_str mtr_header(const h2o_req_t *req, const char *name);
+
+/* Whether errors and lists are to have Anthropic's shape. */
+bool mtr_speaks_anthropic(const h2o_req_t *req);
+
 void mtr_add_header(h2o_req_t *req, const char *name, struct mtr_str value);
+void mtr_add_request_id(h2o_req_t *req, struct mtr_str id);
 
 /* The body is copied. retry_s adds Retry-After when not 0. */
 void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mtr_str body);
@@ -108,6 +116,13 @@ const struct mtr_json *mtr_http_parse(struct mtr_arena *arena, struct mtr_str bo
 /* ---- Routes -----------------------------------------------------------------------------------
  */
 
+/* What a request's path and key say. Slices of the request, but for the key. */
+struct mtr_match {
+    struct mtr_str parts[2]; /* what stands where the route has {} or its final * */
+    struct mtr_str query;    /* behind the question mark */
+    uint64_t key;            /* whose it is; see mtr_access_check */
+};
+
 /* Finds and calls the handler of a request, or answers 404 or 405. */
 void mtr_route(struct mtr_http_thread *t, h2o_req_t *req);
 
@@ -118,14 +133,45 @@ void mtr_exchange_deliver(struct mtr_http_thread *t, struct mtr_delivery *d);
 void mtr_exchange_flush_all(struct mtr_http_thread *t);
 void mtr_exchange_watch(struct mtr_http_thread *t); /* finds clients that are gone */
 
+/* ---- Answers by one text task (helper.c) ------------------------------------------------------
+ */
+
+struct mtr_helper;
+/* On a text thread: fills h->answer. body is NULL where the request has none. */
+typedef bool (*mtr_helper_work)(struct mtr_helper *h, const struct mtr_json *body,
+                                struct mtr_encoder *encoder, struct mtr_error *err);
+
+struct mtr_helper {
+    struct mtr_task task; /* first */
+    struct mtr_message message;
+    struct mtr_http_thread *thread;
+    const struct mtr_served_model *model;
+    h2o_req_t *req; /* NULL: the client is gone */
+    bool done;
+    struct mtr_arena arena;
+    size_t charged; /* of the memory of all requests */
+    struct mtr_str body, query, parts[2];
+    uint64_t key;
+    struct mtr_buf answer;
+    const char *content_type; /* NULL: JSON */
+    struct mtr_error error;
+    bool failed;
+    mtr_helper_work work;
+};
+
+void mtr_helper_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m,
+                      bool need_body, mtr_helper_work task);
+void mtr_helper_done(struct mtr_message *m);
+
 /* Pages (pages.c): each answers the request at once or through a text task. */
-void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_tokenize(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
-void mtr_page_task_done(struct mtr_message *m);
+typedef void (*mtr_page)(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_tokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_count_tokens(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
 
 #endif

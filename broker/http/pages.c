@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "broker/api/anthropic.h"
 #include "broker/api/openai.h"
 #include "broker/engine/prompt.h"
 #include "broker/http/internal.h"
@@ -19,6 +21,30 @@ static void send_json(h2o_req_t *req, int status, struct mtr_buf *body)
 
 /* ---- Models -----------------------------------------------------------------------------------
  */
+
+/* The same as Anthropic's clients read it. */
+static void put_anthropic_model(struct mtr_json_writer *w, const struct mtr_served_model *m)
+{
+    char time[32];
+    time_t created = (time_t)m->created;
+    struct tm utc;
+    gmtime_r(&created, &utc);
+    strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    mtr_json_begin_object(w);
+    mtr_json_key(w, "type");
+    mtr_json_put_cstr(w, "model");
+    mtr_json_key(w, "id");
+    mtr_json_put_str(w, m->name);
+    mtr_json_key(w, "display_name");
+    mtr_json_put_str(w, m->name);
+    mtr_json_key(w, "created_at");
+    mtr_json_put_cstr(w, time);
+    mtr_json_key(w, "max_input_tokens");
+    mtr_json_put_u64(w, m->max_sequence_tokens);
+    mtr_json_key(w, "max_tokens");
+    mtr_json_put_u64(w, m->max_sequence_tokens);
+    mtr_json_end_object(w);
+}
 
 static void put_model(struct mtr_json_writer *w, const struct mtr_served_model *m)
 {
@@ -36,39 +62,57 @@ static void put_model(struct mtr_json_writer *w, const struct mtr_served_model *
     mtr_json_end_object(w);
 }
 
-void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+static void put_any_model(struct mtr_json_writer *w, const h2o_req_t *req,
+                          const struct mtr_served_model *m)
+{
+    if (mtr_speaks_anthropic(req))
+        put_anthropic_model(w, m);
+    else
+        put_model(w, m);
+}
+
+void mtr_page_models(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
     struct mtr_buf body = {0};
     struct mtr_json_writer w = mtr_json_writer(&body);
+    const struct mtr_served_model *model = mtr_engine_model(t->http->engine);
     mtr_json_begin_object(&w);
     mtr_json_key(&w, "object");
     mtr_json_put_cstr(&w, "list");
     mtr_json_key(&w, "data");
     mtr_json_begin_array(&w);
-    put_model(&w, mtr_engine_model(t->http->engine));
+    put_any_model(&w, req, model);
     mtr_json_end_array(&w);
+    if (mtr_speaks_anthropic(req)) {
+        mtr_json_key(&w, "has_more");
+        mtr_json_put_bool(&w, false);
+        mtr_json_key(&w, "first_id");
+        mtr_json_put_str(&w, model->name);
+        mtr_json_key(&w, "last_id");
+        mtr_json_put_str(&w, model->name);
+    }
     mtr_json_end_object(&w);
     send_json(req, 200, &body);
 }
 
-void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+void mtr_page_model(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
-    const struct mtr_served_model *m = mtr_engine_model(t->http->engine);
+    const struct mtr_served_model *model = mtr_engine_model(t->http->engine);
     struct mtr_error error = {0};
-    if (!mtr_served_model_is(m, rest, &error)) {
+    if (!mtr_served_model_is(model, m->parts[0], &error)) {
         mtr_respond_error(req, &error, 0);
         return;
     }
     struct mtr_buf body = {0};
     struct mtr_json_writer w = mtr_json_writer(&body);
-    put_model(&w, m);
+    put_any_model(&w, req, model);
     send_json(req, 200, &body);
 }
 
 /* ---- Health and metrics -----------------------------------------------------------------------
  */
 
-void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
     struct mtr_engine_status s;
     struct mtr_buf body = {0};
@@ -97,12 +141,12 @@ void mtr_page_health(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str r
     send_json(req, s.state == MTR_ENGINE_READY ? 200 : 503, &body);
 }
 
-void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
     mtr_respond(req, 200, JSON, MTR_STR("{\"status\":\"ok\"}"));
 }
 
-void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
     const struct mtr_served_model *model = mtr_engine_model(t->http->engine);
     struct mtr_engine_status s;
@@ -120,115 +164,6 @@ void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str 
 
 #define MAX_HELPER_IDS (1u << 20)
 
-/* A text task of a request; freed when both the task is done and the request is gone. */
-struct helper {
-    struct mtr_task task; /* first */
-    struct mtr_message message;
-    struct mtr_http_thread *thread;
-    const struct mtr_served_model *model;
-    h2o_req_t *req; /* NULL: the client is gone */
-    bool done;
-    struct mtr_arena arena;
-    size_t charged; /* of the memory of all requests */
-    struct mtr_str body;
-    struct mtr_buf answer;
-    struct mtr_error error;
-    bool failed;
-    bool (*work)(struct helper *h, const struct mtr_json *body, struct mtr_encoder *encoder,
-                 struct mtr_error *err);
-};
-
-static void helper_free(struct helper *h)
-{
-    mtr_budget_give(h->thread->http, h->charged);
-    mtr_buf_free(&h->answer);
-    mtr_arena_free(&h->arena);
-    free(h);
-}
-
-static void on_helper_dispose(void *p)
-{
-    struct helper *h = *(struct helper **)p;
-    h->req = NULL;
-    if (h->done)
-        helper_free(h);
-}
-
-/* On a text thread. */
-static void run_helper(struct mtr_task *task, struct mtr_encoder *encoder)
-{
-    struct helper *h = (struct helper *)task;
-    const struct mtr_json *body = mtr_http_parse(&h->arena, h->body, &h->error);
-    if (!body) {
-        h->failed = true;
-    } else if (body->kind != MTR_JSON_OBJECT) {
-        h->failed = !mtr_fail(&h->error, MTR_INVALID, "the body must be a JSON object, not %s",
-                              mtr_json_kind_name(body));
-    } else {
-        h->failed = !h->work(h, body, encoder, &h->error);
-    }
-    if (!mtr_budget_grow(h->thread->http, h->arena.used_bytes + h->answer.len, &h->charged,
-                         h->failed ? NULL : &h->error))
-        h->failed = true;
-    mtr_inbox_post(&h->thread->inbox, &h->message);
-}
-
-/* Back on the HTTP thread. */
-void mtr_page_task_done(struct mtr_message *m)
-{
-    struct helper *h = H2O_STRUCT_FROM_MEMBER(struct helper, message, m);
-    h->done = true;
-    if (!h->req)
-        helper_free(h);
-    else if (h->failed)
-        mtr_respond_error(h->req, &h->error, h->error.code == MTR_BUSY);
-    else
-        mtr_respond(h->req, 200, JSON, mtr_buf_view(&h->answer));
-}
-
-static struct helper *new_helper(struct mtr_http_thread *t, h2o_req_t *req, uint32_t *retry_s,
-                                 struct mtr_error *err)
-{
-    struct mtr_str body = {req->entity.base, req->entity.len};
-    struct helper *h = calloc(1, sizeof *h);
-    if (!h) {
-        mtr_fail(err, MTR_NO_MEMORY, "out of memory");
-        return NULL;
-    }
-    h->thread = t;
-    h->task.run = run_helper;
-    h->message.kind = MTR_MESSAGE_TASK;
-    mtr_arena_init(&h->arena, mtr_http_arena_bytes(body.len));
-    bool ok = body.len || mtr_fail(err, MTR_INVALID, "the body is empty; it must be a JSON object");
-    ok = ok && mtr_budget_take(t, body.len, &h->charged, retry_s, err);
-    h->body = ok ? mtr_arena_str(&h->arena, body) : (struct mtr_str){0};
-    if (ok && !h->body.ptr)
-        ok = mtr_fail(err, MTR_NO_MEMORY, "out of memory");
-    if (ok)
-        return h;
-    helper_free(h);
-    return NULL;
-}
-
-static void start_helper(struct mtr_http_thread *t, h2o_req_t *req,
-                         bool (*work)(struct helper *, const struct mtr_json *,
-                                      struct mtr_encoder *, struct mtr_error *))
-{
-    struct mtr_error error = {0};
-    uint32_t retry_s = 0;
-    struct helper *h = new_helper(t, req, &retry_s, &error);
-    if (!h) {
-        mtr_respond_error(req, &error, retry_s);
-        return;
-    }
-    h->model = mtr_engine_model(t->http->engine);
-    h->req = req;
-    h->work = work;
-    struct helper **link = h2o_mem_alloc_shared(&req->pool, sizeof *link, on_helper_dispose);
-    *link = h;
-    mtr_text_pool_submit(mtr_engine_text_pool(t->http->engine), &h->task);
-}
-
 static void put_ids(struct mtr_json_writer *w, const struct mtr_ids *ids)
 {
     mtr_json_begin_array(w);
@@ -239,7 +174,7 @@ static void put_ids(struct mtr_json_writer *w, const struct mtr_ids *ids)
 
 /* {"prompt" or "content": text, "add_special_tokens": bool, "parse_special": bool}, or
  * {"messages": [...]} through the chat template. */
-static bool tokenize(struct helper *h, const struct mtr_json *body, struct mtr_encoder *encoder,
+static bool tokenize(struct mtr_helper *h, const struct mtr_json *body, struct mtr_encoder *encoder,
                      struct mtr_error *err)
 {
     bool add_special = true, parse_special = false;
@@ -278,12 +213,12 @@ static bool tokenize(struct helper *h, const struct mtr_json *body, struct mtr_e
     return ok;
 }
 
-void mtr_page_tokenize(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+void mtr_page_tokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
-    start_helper(t, req, tokenize);
+    mtr_helper_start(t, req, m, true, tokenize);
 }
 
-static bool read_ids(struct helper *h, const struct mtr_json *tokens, struct mtr_ids *ids,
+static bool read_ids(struct mtr_helper *h, const struct mtr_json *tokens, struct mtr_ids *ids,
                      struct mtr_error *err)
 {
     if (!tokens || tokens->kind != MTR_JSON_ARRAY)
@@ -305,8 +240,8 @@ static bool read_ids(struct helper *h, const struct mtr_json *tokens, struct mtr
     return true;
 }
 
-static bool detokenize(struct helper *h, const struct mtr_json *body, struct mtr_encoder *encoder,
-                       struct mtr_error *err)
+static bool detokenize(struct mtr_helper *h, const struct mtr_json *body,
+                       struct mtr_encoder *encoder, struct mtr_error *err)
 {
     bool skip_special = false;
     struct mtr_ids ids = {0};
@@ -324,7 +259,25 @@ static bool detokenize(struct helper *h, const struct mtr_json *body, struct mtr
     return ok;
 }
 
-void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest)
+void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
-    start_helper(t, req, detokenize);
+    mtr_helper_start(t, req, m, true, detokenize);
+}
+
+static bool count_tokens(struct mtr_helper *h, const struct mtr_json *body,
+                         struct mtr_encoder *encoder, struct mtr_error *err)
+{
+    struct mtr_chat_request request;
+    struct mtr_ids ids = {0};
+    mtr_chat_request_init(&request, &h->arena);
+    bool ok = mtr_anthropic_parse_count(&request, body, err) &&
+              mtr_prompt_encode(h->model, &request, &request.prompts[0], encoder, &ids, err);
+    mtr_buf_printf(&h->answer, "{\"input_tokens\":%zu}", ids.count);
+    mtr_ids_free(&ids);
+    return ok;
+}
+
+void mtr_page_count_tokens(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
+{
+    mtr_helper_start(t, req, m, true, count_tokens);
 }

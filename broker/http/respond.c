@@ -4,8 +4,10 @@
  */
 #include <stdio.h>
 
+#include "broker/api/anthropic.h"
 #include "broker/api/openai.h"
 #include "broker/http/internal.h"
+#include "common/base/hash.h"
 
 #define JSON "application/json"
 
@@ -16,6 +18,7 @@ const char *mtr_status_reason(int status)
         const char *reason;
     } reasons[] = {
         {200, "OK"},
+        {204, "No Content"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {404, "Not Found"},
@@ -27,6 +30,7 @@ const char *mtr_status_reason(int status)
         {500, "Internal Server Error"},
         {503, "Service Unavailable"},
         {504, "Gateway Timeout"},
+        {529, "Overloaded"},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (reasons[i].status == status)
@@ -34,11 +38,41 @@ const char *mtr_status_reason(int status)
     return "Error";
 }
 
+struct mtr_str mtr_header(const h2o_req_t *req, const char *name)
+{
+    ssize_t i = h2o_find_header_by_str(&req->headers, name, strlen(name), -1);
+    if (i == -1)
+        return (struct mtr_str){0};
+    return (struct mtr_str){req->headers.entries[i].value.base, req->headers.entries[i].value.len};
+}
+
+bool mtr_speaks_anthropic(const h2o_req_t *req)
+{
+    struct mtr_str path = {req->path_normalized.base, req->path_normalized.len};
+    return mtr_str_starts(path, MTR_STR("/v1/messages")) ||
+           mtr_header(req, "anthropic-version").ptr;
+}
+
+void mtr_request_id(struct mtr_http_thread *t, char out[MTR_REQUEST_ID_BYTES])
+{
+    uint64_t index = (uint64_t)(t - t->http->threads);
+    uint64_t n = ++t->request_count;
+    uint64_t high = mtr_mix64(t->http->id_seed ^ mtr_mix64(n << 8 | index));
+    snprintf(out, MTR_REQUEST_ID_BYTES, "%016llx%08llx", (unsigned long long)high,
+             (unsigned long long)((n << 4 | (index & 15)) & 0xffffffffu));
+}
+
 void mtr_add_header(h2o_req_t *req, const char *name, struct mtr_str value)
 {
     h2o_iovec_t copy = h2o_strdup(&req->pool, value.ptr, value.len);
     h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 1, NULL, copy.base,
                           copy.len);
+}
+
+/* The same id under both protocols' names. */
+void mtr_add_request_id(h2o_req_t *req, struct mtr_str id)
+{
+    mtr_add_header(req, mtr_speaks_anthropic(req) ? "request-id" : "x-request-id", id);
 }
 
 void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mtr_str body)
@@ -54,8 +88,15 @@ void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mt
 static void put_error(h2o_req_t *req, int status, const struct mtr_error *error,
                       struct mtr_buf *body)
 {
-    mtr_openai_error_as(status, error, body);
-    mtr_count(mtr_engine_metrics(mtr_thread_of(req)->http->engine), MTR_C_REQUESTS_REFUSED, 1);
+    struct mtr_http_thread *t = mtr_thread_of(req);
+    char id[MTR_REQUEST_ID_BYTES];
+    mtr_request_id(t, id);
+    mtr_add_request_id(req, mtr_str(id));
+    if (mtr_speaks_anthropic(req))
+        mtr_anthropic_error_as(status, error, mtr_str(id), body);
+    else
+        mtr_openai_error_as(status, error, body);
+    mtr_count(mtr_engine_metrics(t->http->engine), MTR_C_REQUESTS_REFUSED, 1);
 }
 
 void mtr_respond_error_as(h2o_req_t *req, int status, const struct mtr_error *error,
@@ -76,7 +117,8 @@ void mtr_respond_error_as(h2o_req_t *req, int status, const struct mtr_error *er
 
 void mtr_respond_error(h2o_req_t *req, const struct mtr_error *error, uint32_t retry_s)
 {
-    mtr_respond_error_as(req, mtr_http_status(error), error, retry_s);
+    int status = mtr_speaks_anthropic(req) ? mtr_anthropic_status(error) : mtr_http_status(error);
+    mtr_respond_error_as(req, status, error, retry_s);
 }
 
 /* ---- Errors of h2o ----------------------------------------------------------------------------

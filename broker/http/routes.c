@@ -11,15 +11,17 @@ enum access { OPEN, HELPER, KEY }; /* KEY: an API key is needed where the server
 
 struct route {
     const char *method;
-    const char *path; /* a final * matches one or more characters, given to the page as rest */
+    const char *path; /* {}: one segment; a final *: one or more characters */
     enum access access;
-    void (*page)(struct mtr_http_thread *t, h2o_req_t *req, struct mtr_str rest);
+    mtr_page page;
     const struct mtr_protocol *(*protocol)(void); /* or a generation */
 };
 
 static const struct route routes[] = {
     {"POST", "/v1/chat/completions", KEY, NULL, mtr_openai_chat},
     {"POST", "/v1/completions", KEY, NULL, mtr_openai_completions},
+    {"POST", "/v1/messages", KEY, NULL, mtr_anthropic_messages},
+    {"POST", "/v1/messages/count_tokens", KEY, mtr_page_count_tokens, NULL},
     {"GET", "/v1/models", OPEN, mtr_page_models, NULL},
     {"GET", "/v1/models/*", OPEN, mtr_page_model, NULL},
     {"POST", "/tokenize", HELPER, mtr_page_tokenize, NULL},
@@ -35,7 +37,7 @@ static const struct {
     {"/v1/embeddings", "embeddings"},
     {"/v1/responses", "the Responses API"},
     {"/v1/conversations", "conversations"},
-    {"/v1/messages", "the Anthropic Messages API"},
+    {"/v1/messages/batches", "batches of messages"},
     {"/v1/audio", "audio"},
     {"/v1/images", "images"},
     {"/v1/videos", "video"},
@@ -54,16 +56,28 @@ static const struct {
     {"/v1/chat/completions/", "stored completions"},
 };
 
-static bool path_matches(const char *pattern, struct mtr_str path, struct mtr_str *rest)
+/* Walks both; a {} takes up to the next slash. */
+static bool path_matches(const char *pattern, struct mtr_str path, struct mtr_match *m)
 {
-    size_t n = strlen(pattern);
-    *rest = (struct mtr_str){0};
-    if (n && pattern[n - 1] == '*') {
-        struct mtr_str prefix = {pattern, n - 1};
-        *rest = mtr_str_sub(path, n - 1, path.len);
-        return mtr_str_starts(path, prefix) && rest->len;
+    size_t at = 0, part = 0;
+    *m = (struct mtr_match){0};
+    for (const char *p = pattern; *p; p++) {
+        if (*p == '*') {
+            m->parts[part] = mtr_str_sub(path, at, path.len);
+            return m->parts[part].len > 0;
+        }
+        if (*p == '{') {
+            size_t end = mtr_str_find(path, MTR_STR("/"), at);
+            m->parts[part] = mtr_str_sub(path, at, (end == SIZE_MAX ? path.len : end) - at);
+            if (m->parts[part].len == 0)
+                return false;
+            at += m->parts[part++].len;
+            p++; /* the closing brace */
+        } else if (at == path.len || path.ptr[at++] != *p) {
+            return false;
+        }
     }
-    return mtr_str_is(path, pattern);
+    return at == path.len;
 }
 
 /* A final slash is nobody's intention. */
@@ -75,22 +89,45 @@ static struct mtr_str request_path(h2o_req_t *req)
     return path;
 }
 
+/* Anthropic's clients say their key in a header of its own. */
+static struct mtr_str authorization(h2o_req_t *req)
+{
+    struct mtr_str value = mtr_header(req, "authorization"), key = mtr_header(req, "x-api-key");
+    if (value.ptr || !key.ptr)
+        return value;
+    h2o_iovec_t all = h2o_concat(&req->pool, h2o_iovec_init(H2O_STRLIT("Bearer ")),
+                                 h2o_iovec_init(key.ptr, key.len));
+    return (struct mtr_str){all.base, all.len};
+}
+
 static bool allowed(struct mtr_http_thread *t, h2o_req_t *req, const struct route *r, uint64_t *key)
 {
     struct mtr_http *http = t->http;
     *key = 0;
     if (r->access == OPEN || (r->access == HELPER && !http->options.protect_helpers))
         return true;
-    ssize_t i = h2o_find_header(&req->headers, H2O_TOKEN_AUTHORIZATION, -1);
-    struct mtr_str value = {0};
-    if (i != -1)
-        value =
-            (struct mtr_str){req->headers.entries[i].value.base, req->headers.entries[i].value.len};
     struct mtr_error error = {0};
     uint32_t retry_s;
-    if (mtr_access_check(http->access, value, mtr_now_ns(&http->clock), key, &retry_s, &error))
+    if (mtr_access_check(http->access, authorization(req), mtr_now_ns(&http->clock), key, &retry_s,
+                         &error))
         return true;
     mtr_respond_error(req, &error, retry_s);
+    return false;
+}
+
+/* A version that this server does not speak is no hint. */
+static bool known_version(h2o_req_t *req)
+{
+    static const char *const versions[] = {"2026-10-21", "2023-06-01", "2023-01-01"};
+    struct mtr_str version = mtr_header(req, "anthropic-version");
+    struct mtr_error error = {0};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
+        if (!version.ptr || mtr_str_is(version, versions[i]))
+            return true;
+    mtr_fail_field(&error, MTR_UNSUPPORTED, "anthropic-version",
+                   "anthropic-version: '%.*s' is not a version that is served here; %s is",
+                   (int)(version.len < 40 ? version.len : 40), version.ptr, versions[0]);
+    mtr_respond_error(req, &error, 0);
     return false;
 }
 
@@ -119,24 +156,27 @@ static void respond_wrong_method(h2o_req_t *req, const char *method)
 
 void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)
 {
-    struct mtr_str path = request_path(req), rest;
+    struct mtr_str path = request_path(req);
     struct mtr_str method = {req->method.base, req->method.len};
     const struct route *other = NULL;
+    struct mtr_match m;
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
         const struct route *r = &routes[i];
-        uint64_t key;
-        if (!path_matches(r->path, path, &rest))
+        if (!path_matches(r->path, path, &m))
             continue;
         other = r;
         bool head = mtr_str_is(method, "HEAD") && strcmp(r->method, "GET") == 0;
         if (!head && !mtr_str_is(method, r->method))
             continue;
-        if (!allowed(t, req, r, &key))
+        if (!allowed(t, req, r, &m.key) || !known_version(req))
             return;
+        if (req->query_at != SIZE_MAX)
+            m.query = (struct mtr_str){req->path.base + req->query_at + 1,
+                                       req->path.len - req->query_at - 1};
         if (r->protocol)
-            mtr_exchange_start(t, req, r->protocol(), key);
+            mtr_exchange_start(t, req, r->protocol(), m.key);
         else
-            r->page(t, req, rest);
+            r->page(t, req, &m);
         return;
     }
     if (other)

@@ -109,7 +109,7 @@ static void on_inbox(h2o_socket_t *sock, const char *error)
             deliveries++;
             break;
         case MTR_MESSAGE_TASK:
-            mtr_page_task_done(m);
+            mtr_helper_done(m);
             break;
         case MTR_MESSAGE_DRAIN:
             thread_drain(t);
@@ -170,15 +170,6 @@ static bool thread_init(struct mtr_http_thread *t, struct mtr_http *http, int fd
     h2o_timeout_init(t->ctx.loop, &t->watch, WATCH_INTERVAL_MS);
     t->watch_entry.cb = on_watch;
     return true;
-}
-
-void mtr_request_id(struct mtr_http_thread *t, char out[MTR_REQUEST_ID_BYTES])
-{
-    uint64_t index = (uint64_t)(t - t->http->threads);
-    uint64_t n = ++t->request_count;
-    uint64_t high = mtr_mix64(t->http->id_seed ^ mtr_mix64(n << 8 | index));
-    snprintf(out, MTR_REQUEST_ID_BYTES, "%016llx%08llx", (unsigned long long)high,
-             (unsigned long long)((n << 4 | (index & 15)) & 0xffffffffu));
 }
 
 /* ---- Server -----------------------------------------------------------------------------------

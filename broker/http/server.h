@@ -26,6 +26,7 @@ struct mtr_http_options {
     size_t max_body_bytes;
     size_t request_memory_bytes; /* of all requests together, bodies that still come included */
     uint64_t client_timeout_ms;  /* for a client to send a request, or to read what was sent */
+    uint64_t keepalive_ms;       /* a silent stream shows that it lives; 0: it does not */
     bool strict_model;           /* requests that name another model get 404 */
     bool protect_helpers;        /* tokenize and detokenize need a key too */
 };

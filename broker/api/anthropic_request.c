@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * POST /v1/messages, the request.
+ *
+ * A body is checked field by field, and its messages, blocks and tools are turned into those of
+ * OpenAI's chat, which openai_chat.c reads:
+ *
+ *   system                    a system message before all others
+ *   a turn of role system     a system message where it stands
+ *   tool_result               a message of role tool; what a user says beside it is a message
+ * behind assistant's tool_use      tool_calls; its thinking: reasoning_content a last assistant's
+ * turn   a beginning that the answer goes on from (prefill)
+ *
+ * Turns of one role in a row are one turn, as the protocol says.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/api/anthropic.h"
+#include "broker/api/build.h"
+#include "broker/api/fields.h"
+
+#define MAX_TURNS 65536
+
+/* ---- Fields -----------------------------------------------------------------------------------
+ */
+
+static bool f_max_tokens(struct mtr_chat_request *r, const struct mtr_json *v,
+                         struct mtr_error *err)
+{
+    if (v->kind != MTR_JSON_INT || v->big || v->integer < 0)
+        return mtr_fail_field(err, MTR_INVALID, "max_tokens",
+                              "'max_tokens' must be an integer of at least 0");
+    r->max_tokens = v->integer < UINT32_MAX ? (uint32_t)v->integer : UINT32_MAX;
+    r->no_tokens = v->integer == 0; /* only what the cache then has is wanted */
+    return true;
+}
+
+static bool f_temperature(struct mtr_chat_request *r, const struct mtr_json *v,
+                          struct mtr_error *err)
+{
+    double d;
+    if (!mtr_json_number(v, &d) || !(d >= 0 && d <= 1))
+        return mtr_fail_field(err, MTR_INVALID, "temperature",
+                              "'temperature' must be a number from 0 to 1");
+    r->sampling.temperature = (float)d;
+    r->has_temperature = true;
+    return true;
+}
+
+static bool f_top_k(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
+{
+    if (v->kind != MTR_JSON_INT || v->big || v->integer < 0 || v->integer > INT32_MAX)
+        return mtr_fail_field(err, MTR_INVALID, "top_k",
+                              "'top_k' must be an integer of at least 0");
+    r->sampling.top_k = (uint32_t)v->integer;
+    r->has_top_k = true;
+    return true;
+}
+
+static bool f_stop_sequences(struct mtr_chat_request *r, const struct mtr_json *v,
+                             struct mtr_error *err)
+{
+    if (v->kind != MTR_JSON_ARRAY)
+        return mtr_fail_field(err, MTR_INVALID, "stop_sequences",
+                              "'stop_sequences' must be an array of strings, not %s",
+                              mtr_json_kind_name(v));
+    if (v->count > MTR_MAX_STOPS)
+        return mtr_fail_field(err, MTR_TOO_LARGE, "stop_sequences",
+                              "'stop_sequences' has %u strings, at most %d are allowed", v->count,
+                              MTR_MAX_STOPS);
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct mtr_json *s = &v->items[i];
+        if (s->kind != MTR_JSON_STRING || s->text.len == 0 || s->text.len > MTR_MAX_STOP_BYTES)
+            return mtr_fail_field(err, MTR_INVALID, "stop_sequences",
+                                  "stop_sequences[%u] must be a string of 1 to %d bytes", i,
+                                  MTR_MAX_STOP_BYTES);
+        r->stops[i] = s->text;
+    }
+    r->stop_count = v->count;
+    return true;
+}
+
+static bool f_metadata(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
+{
+    return v->kind == MTR_JSON_OBJECT ||
+           mtr_fail_field(err, MTR_INVALID, "metadata", "'metadata' must be an object, not %s",
+                          mtr_json_kind_name(v));
+}
+
+static bool f_cache_control(struct mtr_chat_request *r, const struct mtr_json *v,
+                            struct mtr_error *err)
+{
+    const struct mtr_json *type = mtr_json_get(v, "type");
+    return (type && type->kind == MTR_JSON_STRING && mtr_str_is(type->text, "ephemeral")) ||
+           mtr_fail_field(err, MTR_INVALID, "cache_control",
+                          "'cache_control' must be {\"type\": \"ephemeral\"}");
+}
+
+/* Editing what stands in the context is refused, but for an edit that keeps everything. */
+static bool f_context_management(struct mtr_chat_request *r, const struct mtr_json *v,
+                                 struct mtr_error *err)
+{
+    const struct mtr_json *edits = mtr_json_get(v, "edits");
+    for (uint32_t i = 0; edits && edits->kind == MTR_JSON_ARRAY && i < edits->count; i++) {
+        const struct mtr_json *type = mtr_json_get(&edits->items[i], "type");
+        const struct mtr_json *keep = mtr_json_get(&edits->items[i], "keep");
+        if (!type || type->kind != MTR_JSON_STRING ||
+            !mtr_str_starts(type->text, MTR_STR("clear_thinking_")) || !keep ||
+            keep->kind != MTR_JSON_STRING || !mtr_str_is(keep->text, "all"))
+            return mtr_fail_field(err, MTR_UNSUPPORTED, "context_management",
+                                  "'context_management' is not supported: edits[%u] would change "
+                                  "what the model sees",
+                                  i);
+    }
+    return v->kind == MTR_JSON_OBJECT ||
+           mtr_fail_field(err, MTR_INVALID, "context_management",
+                          "'context_management' must be an object, not %s", mtr_json_kind_name(v));
+}
+
+/* Read once all fields are known to be there, by convert(). */
+static bool f_later(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
+{
+    return true;
+}
+
+static const struct mtr_field own_fields[] = {
+    {"max_tokens", f_max_tokens, NULL, NULL},
+    {"messages", f_later, NULL, NULL},
+    {"system", f_later, NULL, NULL},
+    {"tools", f_later, NULL, NULL},
+    {"tool_choice", f_later, NULL, NULL},
+    {"thinking", f_later, NULL, NULL},
+    {"output_config", f_later, NULL, NULL},
+    {"stop_sequences", f_stop_sequences, NULL, NULL},
+    {"temperature", f_temperature, NULL, NULL},
+    {"top_k", f_top_k, NULL, NULL},
+    {"metadata", f_metadata, NULL, NULL},
+    {"cache_control", f_cache_control, NULL, NULL},
+    {"context_management", f_context_management, NULL, NULL},
+    /* Hints that change no answer. */
+    {"service_tier", NULL, NULL, NULL},
+    {"inference_geo", NULL, NULL, NULL},
+    {"speed", NULL, NULL, NULL},
+    {"user_profile_id", NULL, NULL, NULL},
+    {"workspace_id", NULL, NULL, NULL},
+    {"diagnostics", NULL, NULL, NULL},
+    {"container", NULL, "this server runs no containers", NULL},
+    {"mcp_servers", NULL, "this server calls no other servers", "[]"},
+};
+
+/* What chat has under the same name and with the same meaning. */
+static bool is_shared(const char *name)
+{
+    static const char *const shared[] = {"model", "top_p", "stream"};
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
+        if (strcmp(name, shared[i]) == 0)
+            return true;
+    return false;
+}
+
+#define MAX_SHARED 8
+
+static bool read_fields(struct mtr_chat_request *r, const struct mtr_json *body,
+                        struct mtr_error *err)
+{
+    struct mtr_field shared[MAX_SHARED];
+    size_t shared_count = 0, common_count;
+    const struct mtr_field *common = mtr_fields_common(&common_count);
+    for (size_t i = 0; i < common_count && shared_count < MAX_SHARED; i++)
+        if (is_shared(common[i].name))
+            shared[shared_count++] = common[i];
+    const struct mtr_field *tables[] = {own_fields, shared};
+    size_t counts[] = {sizeof own_fields / sizeof own_fields[0], shared_count};
+    return mtr_fields_read(r, body, tables, 2, counts, err);
+}
+
+/* ---- Blocks -----------------------------------------------------------------------------------
+ */
+
+bool mtr_anthropic_refuse_type(const struct mtr_json *block, const char *where,
+                               struct mtr_error *err)
+{
+    const struct mtr_json *t = mtr_json_get(block, "type");
+    if (!t || t->kind != MTR_JSON_STRING)
+        return mtr_fail_field(err, MTR_INVALID, where, "%s has no 'type'", where);
+    return mtr_fail_field(err, MTR_UNSUPPORTED, where,
+                          "%s is of type '%.*s', which is not supported here", where,
+                          (int)(t->text.len < 40 ? t->text.len : 40), t->text.ptr);
+}
+
+/* {"source": {"type": "text", "data": ...}}: a document that is plain text. */
+static bool add_document(struct mtr_array *parts, const struct mtr_json *block, const char *where,
+                         struct mtr_error *err)
+{
+    const struct mtr_json *source = mtr_json_get(block, "source");
+    const struct mtr_json *cite = mtr_json_path(block, "citations.enabled");
+    if (!source || !mtr_json_is_type(source, "text"))
+        return mtr_fail_field(err, MTR_UNSUPPORTED, where,
+                              "%s is a document that is no plain text, which is not supported here",
+                              where);
+    if (cite && cite->kind == MTR_JSON_BOOL && cite->boolean)
+        return mtr_fail_field(err, MTR_UNSUPPORTED, where,
+                              "%s asks for citations, which are not supported here", where);
+    const struct mtr_json *data = mtr_need_string(source, "data", where, err);
+    if (!data)
+        return false;
+    static const char *const heads[] = {"title", "context"};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        const struct mtr_json *head = mtr_json_get(block, heads[i]);
+        if (head && head->kind == MTR_JSON_STRING)
+            mtr_array_add(parts, mtr_text_part(parts->arena, head->text));
+    }
+    mtr_array_add(parts, mtr_text_part(parts->arena, data->text));
+    return true;
+}
+
+/* Text of any kind as parts of a chat message. */
+static bool add_text(struct mtr_array *parts, const struct mtr_json *block, const char *where,
+                     struct mtr_error *err)
+{
+    if (mtr_json_is_type(block, "document"))
+        return add_document(parts, block, where, err);
+    if (!mtr_json_is_type(block, "text"))
+        return mtr_anthropic_refuse_type(block, where, err);
+    const struct mtr_json *text = mtr_need_string(block, "text", where, err);
+    if (text)
+        mtr_array_add(parts, mtr_text_part(parts->arena, text->text));
+    return text != NULL;
+}
+
+/* A string, or an array of text blocks. */
+static bool add_texts(struct mtr_array *parts, const struct mtr_json *v, const char *where,
+                      struct mtr_error *err)
+{
+    char field[64];
+    if (v->kind == MTR_JSON_STRING) {
+        mtr_array_add(parts, mtr_text_part(parts->arena, v->text));
+        return true;
+    }
+    if (v->kind != MTR_JSON_ARRAY)
+        return mtr_fail_field(err, MTR_INVALID, where,
+                              "%s must be a string or an array of blocks, not %s", where,
+                              mtr_json_kind_name(v));
+    for (uint32_t i = 0; i < v->count; i++) {
+        snprintf(field, sizeof field, "%s[%u]", where, i);
+        if (!add_text(parts, &v->items[i], field, err))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Turns ------------------------------------------------------------------------------------
+ */
+
+/* The messages of chat so far, and the one that is being put together. */
+struct turns {
+    struct mtr_arena *arena;
+    struct mtr_array messages;
+    const char *role; /* of the open message, or NULL */
+    struct mtr_array parts, calls, thoughts;
+};
+
+static struct mtr_str join(struct mtr_arena *arena, const struct mtr_array *texts)
+{
+    struct mtr_buf all = {0};
+    for (uint32_t i = 0; i < texts->count; i++) {
+        if (i)
+            mtr_buf_byte(&all, '\n');
+        mtr_buf_str(&all, texts->items[i].text);
+    }
+    struct mtr_str copy = mtr_arena_str(arena, mtr_buf_view(&all));
+    mtr_buf_free(&all);
+    return copy;
+}
+
+static void close_message(struct turns *t)
+{
+    if (!t->role)
+        return;
+    struct mtr_object m = {.arena = t->arena};
+    mtr_object_add_str(&m, "role", mtr_str(t->role));
+    if (t->thoughts.count)
+        mtr_object_add_str(&m, "reasoning_content", join(t->arena, &t->thoughts));
+    if (t->parts.count || !t->calls.count)
+        mtr_object_add(&m, "content", mtr_array_value(&t->parts));
+    else
+        mtr_object_add(&m, "content", (struct mtr_json){.kind = MTR_JSON_NULL});
+    if (t->calls.count)
+        mtr_object_add(&m, "tool_calls", mtr_array_value(&t->calls));
+    mtr_array_add(&t->messages, mtr_object_value(&m));
+    t->role = NULL;
+    t->parts = t->calls = t->thoughts = (struct mtr_array){.arena = t->arena};
+}
+
+static void open_message(struct turns *t, const char *role)
+{
+    if (t->role && strcmp(t->role, role) == 0)
+        return;
+    close_message(t);
+    t->role = role;
+}
+
+static bool add_tool_use(struct turns *t, const struct mtr_json *block, const char *where,
+                         struct mtr_error *err)
+{
+    const struct mtr_json *id = mtr_need_string(block, "id", where, err);
+    const struct mtr_json *name = id ? mtr_need_string(block, "name", where, err) : NULL;
+    const struct mtr_json *input = mtr_json_get(block, "input");
+    if (!name)
+        return false;
+    if (!input || input->kind != MTR_JSON_OBJECT)
+        return mtr_fail_field(err, MTR_INVALID, where, "%s.input must be an object", where);
+    struct mtr_object function = {.arena = t->arena}, call = {.arena = t->arena};
+    mtr_object_add_str(&function, "name", name->text);
+    mtr_object_add_str(&function, "arguments", mtr_json_text(t->arena, input));
+    mtr_object_add_str(&call, "id", id->text);
+    mtr_object_add_str(&call, "type", MTR_STR("function"));
+    mtr_object_add(&call, "function", mtr_object_value(&function));
+    mtr_array_add(&t->calls, mtr_object_value(&call));
+    return true;
+}
+
+/* A result that reports an error says so, whatever its words. */
+static bool add_tool_result(struct turns *t, const struct mtr_json *block, const char *where,
+                            struct mtr_error *err)
+{
+    const struct mtr_json *id = mtr_need_string(block, "tool_use_id", where, err);
+    const struct mtr_json *content = mtr_json_get(block, "content");
+    const struct mtr_json *failed = mtr_json_get(block, "is_error");
+    struct mtr_array parts = {.arena = t->arena};
+    char field[64];
+    if (!id)
+        return false;
+    snprintf(field, sizeof field, "%s.content", where);
+    if (failed && failed->kind == MTR_JSON_BOOL && failed->boolean)
+        mtr_array_add(&parts, mtr_text_part(t->arena, MTR_STR("The tool failed:")));
+    if (content && content->kind != MTR_JSON_NULL && !add_texts(&parts, content, field, err))
+        return false;
+    close_message(t);
+    struct mtr_object m = {.arena = t->arena};
+    mtr_object_add_str(&m, "role", MTR_STR("tool"));
+    mtr_object_add_str(&m, "tool_call_id", id->text);
+    mtr_object_add(&m, "content", mtr_array_value(&parts));
+    mtr_array_add(&t->messages, mtr_object_value(&m));
+    return true;
+}
+
+static bool add_assistant_block(struct turns *t, const struct mtr_json *block, const char *where,
+                                struct mtr_error *err)
+{
+    open_message(t, "assistant");
+    if (mtr_json_is_type(block, "tool_use"))
+        return add_tool_use(t, block, where, err);
+    if (!mtr_json_is_type(block, "thinking"))
+        return add_text(&t->parts, block, where, err);
+    const struct mtr_json *thought = mtr_need_string(block, "thinking", where, err);
+    if (thought && thought->text.len)
+        mtr_array_add(&t->thoughts, *thought);
+    return thought != NULL;
+}
+
+static bool add_user_block(struct turns *t, const struct mtr_json *block, const char *where,
+                           struct mtr_error *err)
+{
+    if (mtr_json_is_type(block, "tool_result"))
+        return add_tool_result(t, block, where, err);
+    open_message(t, "user");
+    return add_text(&t->parts, block, where, err);
+}
+
+static bool add_turn(struct turns *t, const struct mtr_json *turn, uint32_t index,
+                     struct mtr_error *err)
+{
+    static const struct {
+        const char *role;
+        bool (*add)(struct turns *, const struct mtr_json *, const char *, struct mtr_error *);
+    } roles[] = {{"user", add_user_block}, {"assistant", add_assistant_block}};
+    char field[24], where[40];
+    snprintf(field, sizeof field, "messages[%u]", index);
+    const struct mtr_json *role = mtr_json_get(turn, "role");
+    const struct mtr_json *content = mtr_json_get(turn, "content");
+    if (!role || role->kind != MTR_JSON_STRING)
+        return mtr_fail_field(err, MTR_INVALID, field, "%s has no 'role'", field);
+    if (!content)
+        return mtr_fail_field(err, MTR_INVALID, field, "%s has no 'content'", field);
+    snprintf(where, sizeof where, "%s.content", field);
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (!mtr_str_is(role->text, roles[i].role))
+            continue;
+        if (content->kind != MTR_JSON_ARRAY) {
+            open_message(t, roles[i].role);
+            return add_texts(&t->parts, content, where, err);
+        }
+        if (content->count == 0 && i == 0)
+            return mtr_fail_field(err, MTR_INVALID, where, "%s is empty", where);
+        for (uint32_t k = 0; k < content->count; k++) {
+            char block[64];
+            snprintf(block, sizeof block, "%s[%u]", where, k);
+            if (!roles[i].add(t, &content->items[k], block, err))
+                return false;
+        }
+        return true;
+    }
+    if (!mtr_str_is(role->text, "system"))
+        return mtr_fail_field(err, MTR_INVALID, field,
+                              "%s has the role '%.*s'; it must be user, assistant or system", field,
+                              (int)(role->text.len < 40 ? role->text.len : 40), role->text.ptr);
+    close_message(t);
+    open_message(t, "system");
+    bool ok = add_texts(&t->parts, content, where, err);
+    close_message(t);
+    return ok;
+}
+
+static bool ends_in_space(const struct turns *t)
+{
+    const struct mtr_array *p = &t->parts;
+    struct mtr_str text =
+        p->count ? mtr_json_get(&p->items[p->count - 1], "text")->text : (struct mtr_str){0};
+    return text.len && strchr(" \t\r\n", text.ptr[text.len - 1]) != NULL;
+}
+
+/* An answer that was begun by the client. */
+static bool check_prefill(struct mtr_chat_request *r, const struct turns *t, struct mtr_error *err)
+{
+    if (!t->role || strcmp(t->role, "assistant") != 0 || t->calls.count || !t->parts.count)
+        return true;
+    if (ends_in_space(t))
+        return mtr_fail_field(err, MTR_INVALID, "messages",
+                              "the last message is a beginning of the assistant's answer and may "
+                              "not end with white space");
+    r->continue_final_message = true;
+    return true;
+}
+
+static bool convert_messages(struct mtr_chat_request *r, const struct mtr_json *body,
+                             struct mtr_object *chat, struct mtr_error *err)
+{
+    const struct mtr_json *turns = mtr_json_get(body, "messages");
+    const struct mtr_json *system = mtr_json_get(body, "system");
+    struct turns t = {.arena = r->arena};
+    t.messages = t.parts = t.calls = t.thoughts = (struct mtr_array){.arena = r->arena};
+    if (!turns || turns->kind == MTR_JSON_NULL)
+        return mtr_fail_field(err, MTR_INVALID, "messages", "the body has no 'messages'");
+    if (turns->kind != MTR_JSON_ARRAY)
+        return mtr_fail_field(err, MTR_INVALID, "messages", "'messages' must be an array, not %s",
+                              mtr_json_kind_name(turns));
+    if (turns->count == 0)
+        return mtr_fail_field(err, MTR_INVALID, "messages", "'messages' is empty");
+    if (turns->count > MAX_TURNS)
+        return mtr_fail_field(err, MTR_TOO_LARGE, "messages",
+                              "'messages' has %u entries, at most %d are allowed", turns->count,
+                              MAX_TURNS);
+    if (system && system->kind != MTR_JSON_NULL) {
+        open_message(&t, "system");
+        if (!add_texts(&t.parts, system, "system", err))
+            return false;
+        if (!t.parts.count)
+            t.role = NULL;
+        close_message(&t);
+    }
+    for (uint32_t i = 0; i < turns->count; i++)
+        if (!add_turn(&t, &turns->items[i], i, err))
+            return false;
+    if (!check_prefill(r, &t, err))
+        return false;
+    close_message(&t);
+    mtr_object_add(chat, "messages", mtr_array_value(&t.messages));
+    return true;
+}
+
+/* ---- All together -----------------------------------------------------------------------------
+ */
+
+static bool convert(struct mtr_chat_request *r, const struct mtr_json *body, struct mtr_error *err)
+{
+    struct mtr_object chat = {.arena = r->arena};
+    bool prefill;
+    r->own = mtr_arena_calloc(r->arena, 1, sizeof(struct mtr_anthropic_request));
+    if (!r->own)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the request");
+    if (!convert_messages(r, body, &chat, err))
+        return false;
+    if (mtr_arena_failed(r->arena))
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the request");
+    struct mtr_json value = mtr_object_value(&chat);
+    prefill = r->continue_final_message;
+    bool ok = mtr_openai_chat()->parse(r, &value, err);
+    r->continue_final_message = prefill;
+    return ok && mtr_anthropic_read_tools(r, body, err);
+}
+
+bool mtr_anthropic_parse(struct mtr_chat_request *r, const struct mtr_json *body,
+                         struct mtr_error *err)
+{
+    if (!read_fields(r, body, err))
+        return false;
+    if (!r->max_tokens && !r->no_tokens)
+        return mtr_fail_field(err, MTR_INVALID, "max_tokens", "the body has no 'max_tokens'");
+    return convert(r, body, err);
+}
+
+bool mtr_anthropic_parse_count(struct mtr_chat_request *r, const struct mtr_json *body,
+                               struct mtr_error *err)
+{
+    return read_fields(r, body, err) && convert(r, body, err);
+}
