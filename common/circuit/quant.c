@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Three spellings of the same few schemes. Each method has a reader that checks what its document
- * says and picks a row of the table; everything else is refused by name.
+ * Three spellings of the same few schemes. Each method has a table of the keys that its document
+ * may have, and a reader that picks a row of the schemes; everything else is refused by name. What
+ * concerns activations alone is let pass: they are not quantized here.
  */
 #include "common/circuit/quant.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #define MAX_EXCEPTIONS 65536
@@ -50,10 +52,122 @@ static int unsupported(struct mtr_error *err, const char *key, const struct mtr_
     return -1;
 }
 
+/* A key that a document may have. `values` are the texts and booleans that it may hold, between
+ * bars; "" is null, false, {} or []; NULL is anything: read elsewhere, or without effect. */
+struct key {
+    const char *name, *values;
+};
+
+static const struct key fp8_keys[] = {
+    {"quant_method", NULL},
+    {"fmt", NULL},
+    {"weight_block_size", NULL},
+    {"modules_to_not_convert", NULL},
+    {"ignored_layers", NULL},
+    {"ignore", NULL},
+    {"activation_scheme", "dynamic|static"},
+    {"scale_fmt", "float|ue8m0"}, /* how they were rounded; their type is that of the tensor */
+    {"dequantize", ""},
+    {"kv_cache_scheme", ""},
+    {NULL, NULL},
+};
+
+static const struct key compressed_keys[] = {
+    {"quant_method", NULL},
+    {"format", NULL},
+    {"config_groups", NULL},
+    {"ignore", NULL},
+    {"version", NULL},
+    {"global_compression_ratio", NULL},
+    {"quantization_status", "compressed|frozen"},
+    {"kv_cache_scheme", ""},
+    {"sparsity_config", ""},
+    {"transform_config", ""},
+    {"run_compressed", "true|"},
+    {NULL, NULL},
+};
+
+static const struct key modelopt_keys[] = {
+    {"quant_method", NULL},
+    {"quant_algo", NULL},
+    {"config_groups", NULL},
+    {"group_size", NULL},
+    {"ignore", NULL},
+    {"exclude_modules", NULL},
+    {"modules_to_not_convert", NULL},
+    {"producer", NULL},
+    {"kv_cache_quant_algo", ""},
+    {"kv_cache_scheme", ""},
+    {"has_zero_point", ""},
+    {"pre_quant_scale", ""},
+    {NULL, NULL},
+};
+
+static const struct key group_keys[] = {
+    {"targets", NULL},           {"weights", NULL},
+    {"input_activations", NULL}, {"format", "float-quantized|nvfp4-pack-quantized|"},
+    {"output_activations", ""},  {NULL, NULL},
+};
+
+static const struct key weight_keys[] = {
+    {"num_bits", NULL},
+    {"type", NULL},
+    {"strategy", "tensor|channel|tensor_group|"},
+    {"group_size", NULL},
+    {"observer", NULL},
+    {"observer_kwargs", NULL},
+    {"symmetric", "true"},
+    {"dynamic", ""},
+    {"actorder", ""},
+    {"block_structure", ""},
+    {"scale_dtype", "torch.float8_e4m3fn|torch.float32|torch.bfloat16|"},
+    {"zp_dtype", NULL}, /* of zero points, which symmetric weights don't have */
+    {NULL, NULL},
+};
+
+static bool value_is(const struct mtr_json *v, struct mtr_str name)
+{
+    if (name.len == 0)
+        return nothing(v) || (v->kind == MTR_JSON_BOOL && !v->boolean);
+    if (v->kind == MTR_JSON_BOOL)
+        return v->boolean && mtr_str_is(name, "true");
+    return v->kind == MTR_JSON_STRING && mtr_str_equal(v->text, name);
+}
+
+static bool value_may_be(const struct mtr_json *v, const char *values)
+{
+    for (const char *from = values; from;) {
+        const char *bar = strchr(from, '|');
+        if (value_is(v, mtr_str_sub(mtr_str(from), 0, bar ? (size_t)(bar - from) : SIZE_MAX)))
+            return true;
+        from = bar ? bar + 1 : NULL;
+    }
+    return values == NULL;
+}
+
+/* Every key of the object is in the table and holds what it may. */
+static bool keys_known(const struct mtr_json *object, const struct key *keys, struct mtr_error *err)
+{
+    for (uint32_t i = 0; i < object->count; i++) {
+        const struct mtr_json_member *m = &object->members[i];
+        const struct key *k = keys;
+        while (k->name && !mtr_str_is(m->key, k->name))
+            k++;
+        if (!k->name)
+            return mtr_fail(err, MTR_UNSUPPORTED, "quantization_config: unknown key \"%.*s\"",
+                            MTR_STR_ARG(mtr_str_sub(m->key, 0, 80)));
+        if (!value_may_be(&m->value, k->values))
+            return unsupported(err, k->name, &m->value) >= 0;
+    }
+    return true;
+}
+
 static int read_fp8(const struct mtr_json *c, struct mtr_error *err)
 {
     const struct mtr_json *block = mtr_json_get(c, "weight_block_size");
     const struct mtr_json *fmt = mtr_json_get(c, "fmt");
+    if (!keys_known(c, fp8_keys, err))
+        return -1;
     if (fmt && !text_is(fmt, "e4m3"))
         return unsupported(err, "fmt", fmt);
     if (nothing(block))
@@ -82,9 +196,12 @@ static const struct mtr_json *only_group(const struct mtr_json *c, struct mtr_er
         return NULL;
     }
     const struct mtr_json *weights = mtr_json_get(group, "weights");
-    if (!weights || weights->kind != MTR_JSON_OBJECT)
+    if (!weights || weights->kind != MTR_JSON_OBJECT) {
         unsupported(err, "weights", weights);
-    return weights && weights->kind == MTR_JSON_OBJECT ? weights : NULL;
+        return NULL;
+    }
+    return keys_known(group, group_keys, err) && keys_known(weights, weight_keys, err) ? weights
+                                                                                       : NULL;
 }
 
 static int read_float8(const struct mtr_json *weights, struct mtr_error *err)
@@ -102,10 +219,8 @@ static int read_float8(const struct mtr_json *weights, struct mtr_error *err)
 static int read_compressed(const struct mtr_json *c, struct mtr_error *err)
 {
     const struct mtr_json *format = mtr_json_get(c, "format");
-    static const char *const empty[] = {"kv_cache_scheme", "sparsity_config", "transform_config"};
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
-        if (!nothing(mtr_json_get(c, empty[i])))
-            return unsupported(err, empty[i], mtr_json_get(c, empty[i]));
+    if (!keys_known(c, compressed_keys, err))
+        return -1;
     if (!text_is(format, "float-quantized") && !text_is(format, "nvfp4-pack-quantized"))
         return unsupported(err, "format", format);
     const struct mtr_json *weights = only_group(c, err);
@@ -123,10 +238,11 @@ static int read_compressed(const struct mtr_json *c, struct mtr_error *err)
 static int read_modelopt(const struct mtr_json *c, struct mtr_error *err)
 {
     const struct mtr_json *algo = mtr_json_get(c, "quant_algo");
-    const struct mtr_json *kv = mtr_json_get(c, "kv_cache_quant_algo");
-    if (!nothing(kv))
-        return unsupported(err, "kv_cache_quant_algo", kv);
+    if (!keys_known(c, modelopt_keys, err))
+        return -1;
     const struct mtr_json *group = mtr_json_get(c, "group_size");
+    if (!nothing(mtr_json_get(c, "config_groups")) && !only_group(c, err))
+        return -1;
     if (text_is(algo, "NVFP4") && !nothing(group) && !int_is(group, 16))
         return unsupported(err, "group_size", group);
     if (text_is(algo, "NVFP4"))
@@ -139,7 +255,8 @@ static int read_modelopt(const struct mtr_json *c, struct mtr_error *err)
 static bool read_exceptions(struct mtr_arena *arena, const struct mtr_json *c,
                             struct mtr_quant_scheme *q, struct mtr_error *err)
 {
-    static const char *const keys[] = {"ignore", "modules_to_not_convert", "exclude_modules"};
+    static const char *const keys[] = {"ignore", "modules_to_not_convert", "exclude_modules",
+                                       "ignored_layers"};
     const struct mtr_json *list = NULL;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!nothing(mtr_json_get(c, keys[i])))
@@ -151,9 +268,10 @@ static bool read_exceptions(struct mtr_arena *arena, const struct mtr_json *c,
                         mtr_json_kind_name(list));
     struct mtr_str *except = mtr_arena_calloc(arena, list->count, sizeof *except);
     for (uint32_t i = 0; except && i < list->count; i++) {
-        if (list->items[i].kind != MTR_JSON_STRING)
+        const struct mtr_json *item = &list->items[i];
+        if (item->kind != MTR_JSON_STRING || item->text.len == 0)
             return mtr_fail(err, MTR_INVALID, "quantization_config: exception %u is %s", i,
-                            mtr_json_kind_name(&list->items[i]));
+                            item->kind == MTR_JSON_STRING ? "empty" : mtr_json_kind_name(item));
         except[i] = list->items[i].text;
     }
     q->except = except;
@@ -204,14 +322,30 @@ static bool pattern_matches(struct mtr_str pattern, const char *module)
     return n && strstr(module, plain);
 }
 
+/* "model.layers.0*", as ModelOpt writes it. */
+static bool glob_matches(struct mtr_str pattern, const char *module)
+{
+    char text[256];
+    if (pattern.len >= sizeof text)
+        return false;
+    memcpy(text, pattern.ptr, pattern.len);
+    text[pattern.len] = 0;
+    return fnmatch(text, module, 0) == 0;
+}
+
+static bool name_matches(struct mtr_str name, const char *module)
+{
+    if (mtr_str_starts(name, MTR_STR("re:")))
+        return pattern_matches(name, module);
+    if (mtr_str_find(name, MTR_STR("*"), 0) != SIZE_MAX)
+        return glob_matches(name, module);
+    return mtr_str_find(mtr_str(module), name, 0) != SIZE_MAX;
+}
+
 bool mtr_quant_excepts(const struct mtr_quant_scheme *q, const char *module)
 {
-    struct mtr_str m = mtr_str(module);
-    for (uint32_t i = 0; i < q->except_count; i++) {
-        struct mtr_str e = q->except[i];
-        if (mtr_str_starts(e, MTR_STR("re:")) ? pattern_matches(e, module)
-                                              : mtr_str_find(m, e, 0) != SIZE_MAX)
+    for (uint32_t i = 0; i < q->except_count; i++)
+        if (name_matches(q->except[i], module))
             return true;
-    }
     return false;
 }

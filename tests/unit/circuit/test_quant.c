@@ -78,8 +78,15 @@ START_TEST(others_are_refused_by_name)
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"group_size\":32}",
          "group_size (integer)"},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"W4A8\"}", "quant_algo \"W4A8\""},
+        {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"FP8\",\"quantized_layers\":{}}",
+         "unknown key \"quantized_layers\""},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"FP8\",\"kv_cache_quant_algo\":\"FP8\"}",
-         "kv_cache_quant_algo"},
+         "kv_cache_quant_algo \"FP8\""},
+        {FP8 "null,\"activation_scheme\":\"weekly\"}", "activation_scheme \"weekly\""},
+        {FP8 "null,\"rotation\":null}", "unknown key \"rotation\""},
+        {FP8 "null,\"ignored_layers\":[\"\"]}", "exception 0 is empty"},
+        {compressed("float-quantized", TENSOR ",\"symmetric\":false"), "this symmetric (boolean)"},
+        {compressed("float-quantized", TENSOR ",\"actorder\":\"group\""), "actorder \"group\""},
         {"{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\"}", "one group"},
         {"{\"quant_method\":\"fp8\",\"ignore\":[3]}", "exception 0 is integer"},
         {"{\"quant_method\":\"fp8\",\"ignore\":\"x\"}", "the list of exceptions is string"},
@@ -95,10 +102,12 @@ END_TEST
 START_TEST(exceptions)
 {
     struct mtr_quant_scheme *q = read_text(
-        "{\"quant_method\":\"fp8\",\"ignore\":[\"lm_head\",\"re:.*mlp.gate$\",\"layers.0.mlp\"]}");
+        "{\"quant_method\":\"fp8\",\"ignore\":[\"lm_head\",\"re:.*mlp.gate$\",\"layers.0.mlp\","
+        "\"model.layers.7*\"]}");
     ck_assert(mtr_quant_excepts(q, "lm_head"));
     ck_assert(mtr_quant_excepts(q, "model.layers.3.mlp.gate"));
     ck_assert(mtr_quant_excepts(q, "model.layers.0.mlp.down_proj"));
+    ck_assert(mtr_quant_excepts(q, "model.layers.7.mlp.down_proj"));
     ck_assert(!mtr_quant_excepts(q, "model.layers.3.mlp.down_proj"));
 }
 END_TEST
