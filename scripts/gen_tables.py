@@ -32,7 +32,8 @@ def generate(root):
     sources = Sources(root)
     out = Emitter(Headers(root))
     folder = root / "kernels/circuits"
-    maps_paths = sorted(p for p in folder.glob("*.config.toml") if p.stem != "common.config")
+    texts = {p: p.read_text() for p in folder.glob("*.config.toml")}
+    maps_paths = sorted(p for p, text in texts.items() if "\ncircuit = " in text)
     circuit_paths = sorted(p for p in folder.glob("*.toml")
                            if not p.name.endswith(".config.toml") and p.name != "families.toml")
     circuits = {}

@@ -74,13 +74,15 @@ static bool check_shape(const struct finder *f, const char *name, const struct m
                         uint64_t rows, uint64_t cols)
 {
     bool vector = f->want->def->rows.text == NULL || f->want->bias;
-    if (vector ? t->rank == 1 && t->shape[0] == cols
-               : t->rank == 2 && t->shape[0] == rows && t->shape[1] == cols)
+    bool conv = f->want->conv && !vector;
+    uint32_t rank = vector ? 1 : conv ? 3 : 2;
+    if (t->rank == rank && t->shape[rank - 1] == cols && (vector || t->shape[0] == rows) &&
+        (!conv || t->shape[1] == 1))
         return true;
     const char *expected =
         vector ? mtr_arena_printf(f->arena, "[%llu]", (unsigned long long)cols)
-               : mtr_arena_printf(f->arena, "[%llu, %llu]", (unsigned long long)rows,
-                                  (unsigned long long)cols);
+               : mtr_arena_printf(f->arena, "[%llu, %s%llu]", (unsigned long long)rows,
+                                  conv ? "1, " : "", (unsigned long long)cols);
     return misshaped(f, name, t, expected ? expected : "another shape");
 }
 

@@ -14,6 +14,7 @@ struct mtr_binding {
     bool bias;
     uint64_t rows, cols; /* expected; rows 1: a vector */
     bool linear;         /* may be quantized with scales beside it */
+    bool conv;           /* of one input channel a row: [rows, 1, cols] in safetensors */
 };
 
 /* Errors: MTR_NOT_FOUND and MTR_INVALID name the tensor, what was found and what was expected. */

@@ -24,6 +24,7 @@ struct reader {
     struct mtr_settings *out;
     const struct mtr_json *layers; /* a list of kinds, or NULL */
     const struct mtr_key *layers_key;
+    bool within; /* an object with the document's keys */
     const char *set_by[MTR_MAX_SYMBOLS];
     struct mtr_error *err;
 };
@@ -176,9 +177,25 @@ static bool read_object(struct reader *r, const struct mtr_key_map *map, const s
 
 static bool read_nested(struct reader *r, const struct mtr_key *k, const struct mtr_json *v)
 {
+    bool within = r->within, again = !k->nested;
     if (v->kind != MTR_JSON_OBJECT)
         return refuse(r, MTR_INVALID, k, v, "an object is expected");
-    return read_object(r, k->nested, v) || mtr_error_prefix(r->err, "%s", k->name);
+    if (again && within)
+        return refuse(r, MTR_INVALID, k, v, "it stands within one already");
+    r->within = again;
+    bool good = read_object(r, again ? &r->out->document->keys : k->nested, v);
+    r->within = within;
+    return good || mtr_error_prefix(r->err, "%s", k->name);
+}
+
+/* The document's own chose the map. */
+static bool read_model_type(struct reader *r, const struct mtr_key *k, const struct mtr_json *v)
+{
+    const struct mtr_document_map *d = r->out->document;
+    for (uint32_t i = 0; i < d->within_count; i++)
+        if (v->kind == MTR_JSON_STRING && mtr_str_is(v->text, d->within[i]))
+            return true;
+    return !r->within || refuse(r, MTR_UNSUPPORTED, k, v, "another kind of model is expected here");
 }
 
 /* "architectures": a list of which the first is what the weights are for. */
@@ -186,7 +203,7 @@ static bool read_type(struct reader *r, const struct mtr_key *k, const struct mt
 {
     const struct mtr_document_map *d = r->out->document;
     if (strcmp(k->name, "architectures") != 0)
-        return true; /* chose the map */
+        return read_model_type(r, k, v);
     if (v->kind != MTR_JSON_ARRAY || v->count == 0 || v->items[0].kind != MTR_JSON_STRING)
         return refuse(r, MTR_INVALID, k, v, "a list of names is expected");
     for (uint32_t i = 0; i < d->architecture_count; i++)
@@ -290,6 +307,9 @@ static bool check_required(struct reader *r, const struct mtr_key_map *map,
         if (!k->required || (k->variant && strcmp(k->variant, r->out->type) != 0) ||
             has_key(r, k, o))
             continue;
+        if (map == &r->out->document->keys && k->symbol != MTR_NONE &&
+            r->out->symbols.known[k->symbol])
+            continue; /* it stood in the object within */
         bool arch = strncmp(k->name, "{a}", 3) == 0;
         return mtr_fail(r->err, MTR_INVALID, "key \"%s%s\" is missing", arch ? r->out->type : "",
                         arch ? k->name + 3 : k->name);
@@ -306,7 +326,7 @@ static bool read_object(struct reader *r, const struct mtr_key_map *map, const s
         if (!read_key(r, k, &o->members[i].value))
             return false;
     }
-    return check_required(r, map, o);
+    return r->within || check_required(r, map, o);
 }
 
 static bool tensor_exists(const struct reader *r, const char *name)
@@ -357,6 +377,26 @@ static bool check(struct reader *r)
     return true;
 }
 
+/* Where no key lists them: by their numbers, or all of the first kind. */
+static bool derive_kinds(struct reader *r, uint8_t *kinds, uint32_t count)
+{
+    const struct mtr_document_map *d = r->out->document;
+    struct mtr_symbols numbered = r->out->symbols;
+    for (uint32_t i = 0; i < count && d->kind_count; i++) {
+        bool holds = false;
+        mtr_symbol_set(&numbered, "layer", i);
+        for (uint32_t k = 0; k < d->kind_count && !holds; k++) {
+            if (!mtr_expr_true(&d->kinds[k].when, &numbered, &holds, r->err))
+                return false;
+            kinds[i] = d->kinds[k].kind;
+        }
+        if (!holds)
+            return mtr_fail(r->err, MTR_UNSUPPORTED, "layer %u is of no kind that is known here",
+                            i);
+    }
+    return true;
+}
+
 static bool read_layers(struct reader *r)
 {
     uint32_t count = (uint32_t)mtr_symbol_get(&r->out->symbols, "layers", 0);
@@ -366,7 +406,7 @@ static bool read_layers(struct reader *r)
     r->out->layers = count;
     r->out->kinds = kinds;
     if (!r->layers)
-        return true;
+        return derive_kinds(r, kinds, count);
     if (r->layers->kind != MTR_JSON_ARRAY || r->layers->count != count)
         return mtr_fail(
             r->err, MTR_INVALID, "%s must be a list of %u entries, one a layer, not %s of %u",

@@ -12,7 +12,8 @@
  *   require       one of listed values, into nothing
  *   ignore        anything; `note` says why it does not matter
  *   token         an id, a list of ids, or null
- *   nested        an object with a map of its own
+ *   nested        an object with a map of its own, or ("document") with the document's keys again:
+ *                 a language model within a larger one
  *   layers        a list with one of the listed values for each layer: their kinds
  *   dtype, quant  the declared precision
  *
@@ -60,9 +61,9 @@ struct mtr_key {
     double min, max;
     uint32_t value_count;
     const struct mtr_key_value *values;
-    const struct mtr_key_map *nested;
-    const char *variant; /* only for documents of this type, or NULL */
-    const char *note;    /* IGNORE: why; REQUIRE, CHOICE, LAYERS: what other values would need */
+    const struct mtr_key_map *nested; /* NESTED: NULL: the document's own */
+    const char *variant;              /* only for documents of this type, or NULL */
+    const char *note; /* IGNORE: why; REQUIRE, CHOICE, LAYERS: what other values would need */
 };
 
 /* An object's keys. */
@@ -92,15 +93,25 @@ struct mtr_check {
     const char *message;
 };
 
+/* Layers are of this kind where no key lists kinds, the condition on the symbol `layer` holds, and
+ * no rule before it did. */
+struct mtr_kind_rule {
+    uint8_t kind; /* of the circuit */
+    struct mtr_expr when;
+};
+
 struct mtr_document_map {
     const char *title; /* "config.json" */
-    uint32_t type_count, architecture_count, derived_count, presence_count, check_count;
+    uint32_t type_count, within_count, architecture_count, derived_count, presence_count;
+    uint32_t check_count, kind_count;
     const char *const *types;         /* model_type, or general.architecture */
+    const char *const *within;        /* allowed model_type of an object with the document's keys */
     const char *const *architectures; /* allowed in "architectures" */
     struct mtr_key_map keys;
     const struct mtr_derived *derived;
     const struct mtr_presence *presence;
     const struct mtr_check *checks;
+    const struct mtr_kind_rule *kinds;
     const char *module; /* {M} */
 };
 

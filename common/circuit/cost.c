@@ -2,6 +2,7 @@
 /*
  * A launch reads its weights once (an embedding: a row for each token), its buffers once, and its
  * share of the cache: attention reads the history of every lane, appending writes the new tokens.
+ * A recurrent layer reads and writes the state of every lane.
  */
 #include "common/circuit/cost.h"
 
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include "common/circuit/rules.h"
+
+#define DELTA_OPERATIONS 7 /* of a token, for each number of its state */
 
 uint64_t mtr_weight_bytes(const struct mtr_plan_weight *w)
 {
@@ -53,6 +56,8 @@ static double pairs(const struct mtr_step_shape *s, uint32_t window)
 static double cache_moved(const struct mtr_plan *p, const struct mtr_launch *l,
                           const struct mtr_step_shape *s)
 {
+    if (l->state != MTR_NONE)
+        return 2.0 * (double)p->states[l->state].slot_bytes * s->lanes;
     if (l->cache == MTR_NONE)
         return 0;
     const struct mtr_cache_group *g = &p->groups[p->caches[l->cache].group];
@@ -77,6 +82,8 @@ static double operations(const struct mtr_plan *p, const struct mtr_launch *l, d
     if (strcmp(l->family->name, "attention") == 0)
         ops = 4.0 * mtr_launch_u32(l, MTR_P_HEADS, 0) * mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) *
               pairs(s, mtr_launch_u32(l, MTR_P_WINDOW, 0));
+    if (strcmp(l->family->name, "delta") == 0 && l->state != MTR_NONE)
+        ops = DELTA_OPERATIONS * (double)p->states[l->state].slot_bytes / sizeof(float) * rows;
     return ops;
 }
 

@@ -109,6 +109,7 @@ static bool bind(struct builder *b, const struct mtr_node_def *node,
             .rows = slot->bias ? 1 : rows,
             .cols = slot->bias ? rows : cols,
             .linear = node->op == MTR_OP_LINEAR || node->op == MTR_OP_EXPERT_LINEAR,
+            .conv = node->op == MTR_OP_CONV1D && !b->source->gguf,
         };
         struct mtr_instance_weight *w = &b->out->weights[b->out->weight_count];
         if (!mtr_bind(b->arena, b->source, b->settings, &want, w, b->err))

@@ -22,7 +22,7 @@ class ConfigMap:
     def __init__(self, out, sources, path, circuits):
         self.out, self.where = out, sources.name(path)
         table = sources.load(path)
-        base = sources.load(path.parent / (take(table, "include", self.where) + ".config.toml"))
+        base = self.included(sources, path.parent, take(table, "include", self.where))
         self.name = take(table, "name", self.where)
         circuit = take(table, "circuit", self.where)
         if circuit not in circuits:
@@ -35,6 +35,24 @@ class ConfigMap:
         self.gguf = merged(base.pop("gguf"), take(table, "gguf", self.where))
         nothing_left(table, self.where)
         nothing_left(base, self.where)
+
+    def included(self, sources, folder, names):
+        """The parts of maps that a map begins with, the later ones winning."""
+        base = {}
+        for name in names if isinstance(names, list) else [names]:
+            for part, table in sources.load(folder / (name + ".config.toml")).items():
+                base[part] = merged(base.get(part, {}), table)
+        return base
+
+    def kinds(self, part):
+        """Kinds of layers where no key lists them: the first whose condition on `layer` holds."""
+        items = []
+        for kind, text in part.pop("kinds", {}).items():
+            where = f"{self.where}: kinds {kind}"
+            if kind not in self.circuit.kinds:
+                fail(where, f"the circuit has no layers of kind {kind}")
+            items.append(row(list(self.circuit.kinds).index(kind), self.out.expr(text, where)))
+        return len(items), self.out.array("struct mtr_kind_rule", items)
 
     def value(self, raw, number, where, missing=None):
         """One allowed value as C."""
@@ -86,7 +104,8 @@ class ConfigMap:
         listed = cls in ("choice", "require", "layers")
         values = self.values(cls, spec, table, where) if listed else []
         note = spec if cls == "ignore" else take(table, "missing", where, None)
-        nested = f"&{self.nested_names[spec]}" if cls == "nested" else "NULL"
+        within = cls == "nested" and spec == "document"
+        nested = f"&{self.nested_names[spec]}" if cls == "nested" and not within else "NULL"
         low = take(table, "min", where, 1 if cls == "dim" else 0)
         high = take(table, "max", where, 0)
         if cls in ("dim", "real") and not high:
@@ -124,6 +143,8 @@ class ConfigMap:
     def document(self, title, part):
         part = dict(part)
         types = take(part, "types", self.where)
+        within = take(part, "types_within", self.where, [])
+        kind_count, kinds = self.kinds(part)
         architectures = take(part, "architectures", self.where, [])
         derived_count, derived = self.derived(part)
         presence_count, presence = self.presence(part)
@@ -132,9 +153,10 @@ class ConfigMap:
         keys = self.keys(title, take(part, "key", self.where))
         module = take(part, "module", self.where, "")
         nothing_left(part, self.where)
-        return row(quote(title), len(types), len(architectures), derived_count, presence_count,
-                   len(checks), self.out.strings(types), self.out.strings(architectures), keys,
-                   derived, presence, self.out.array("struct mtr_check", checks), quote(module))
+        return row(quote(title), len(types), len(within), len(architectures), derived_count,
+                   presence_count, len(checks), kind_count, self.out.strings(types),
+                   self.out.strings(within), self.out.strings(architectures), keys, derived,
+                   presence, self.out.array("struct mtr_check", checks), kinds, quote(module))
 
     def emit(self):
         self.nested_names = {}

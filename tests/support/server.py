@@ -41,10 +41,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def tiny_model(folder):
-    """A complete small checkpoint: the llama fixture's weights with a tokenizer and a template."""
+def tiny_model(folder, family="llama"):
+    """A complete small checkpoint: a fixture's weights with a tokenizer and a template."""
     os.makedirs(folder, exist_ok=True)
-    for source in (os.path.join(ROOT, "tests", "golden", "llama"),
+    for source in (os.path.join(ROOT, "tests", "golden", family),
                    os.path.join(ROOT, "tests", "data", "tiny")):
         for name in os.listdir(source):
             if name in ("config.json", "model.safetensors", "tokenizer.json",

@@ -78,7 +78,7 @@ START_TEST(golden_plans)
         check_golden(&m, names[i]);
         model_free(&m);
     }
-    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block"};
+    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block", "qwen3_5"};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) {
         char file[64], name[64];
         snprintf(file, sizeof file, "../../golden/%s/config.json", scaled[i]);
@@ -134,6 +134,23 @@ START_TEST(options_are_checked)
 }
 END_TEST
 
+/* A class without a kernel for an operation says which. */
+START_TEST(operations_that_a_class_lacks)
+{
+    static const char *const classes[] = {"gb10", "hopper", "b200"};
+    struct model m;
+    model_config(&m, "../../golden/qwen3_5/config.json");
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        struct mtr_plan_options o = {.hardware = classes[i], .cache = MTR_BF16};
+        char words[96];
+        snprintf(words, sizeof words,
+                 "class %s has no rule for the operation conv1d of L0.lin_conv", classes[i]);
+        refuse_options(&m, o, MTR_UNSUPPORTED, words);
+    }
+    model_free(&m);
+}
+END_TEST
+
 /* Too little memory is an error like others. */
 START_TEST(memory_runs_out)
 {
@@ -157,5 +174,6 @@ MTR_CHECK_MAIN("circuit/compile")
     tcase_add_test(tc, same_input_same_bytes);
     tcase_add_test(tc, golden_plans);
     tcase_add_test(tc, options_are_checked);
+    tcase_add_test(tc, operations_that_a_class_lacks);
     tcase_add_test(tc, memory_runs_out);
 }

@@ -280,8 +280,9 @@ START_TEST(both_spellings_give_one_plan)
     static const char *const names[][2] = {
         {"golden-llama.json", "golden-llama.hub.json"},
         {"golden-qwen3.json", "golden-qwen3.hub.json"},
+        {"../../golden/qwen3_5/config.json", "../../golden/qwen3_5/config.hub.json"},
     };
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct model a, b;
         model_config(&a, names[i][0]);
         model_config(&b, names[i][1]);
@@ -295,6 +296,52 @@ START_TEST(both_spellings_give_one_plan)
         model_config(&m, windowed[i]);
         refused(&m, MTR_UNSUPPORTED, "sliding_window is 24, but only null is computed here");
     }
+}
+END_TEST
+
+/* A language model within a larger one: its keys stand in an object of their own, or outside. */
+START_TEST(a_document_within)
+{
+    static const struct refusal refusals[] = {
+        {"text_config", NULL, MTR_INVALID, "key \"vocab_size\" is missing"},
+        {"text_config", "[]", MTR_INVALID, "text_config is [], but an object is expected"},
+        {"text_config", "{\"model_type\": \"llama\"}", MTR_UNSUPPORTED,
+         "text_config: model_type is \"llama\", but another kind of model is expected here"},
+        {"text_config", "{\"text_config\": {}}", MTR_INVALID,
+         "text_config is {}, but it stands within one already"},
+        {"text_config", "{\"vocab_size\": 512}", MTR_INVALID, "key \"hidden_size\" is missing"},
+        {"text_config", "{\"vocabulary\": 512}", MTR_UNSUPPORTED,
+         "text_config: key \"vocabulary\""},
+        {"vocab_size", "511", MTR_INVALID, "vocab_size contradict each other (512 and 511)"},
+        {"attn_output_gate", "false", MTR_UNSUPPORTED, "attn_output_gate is false"},
+    };
+    CHECK_REFUSALS("../../golden/qwen3_5/config.json", refusals);
+    model_free(&m);
+    model_config(&m, "../../golden/qwen3_5/config.json");
+    model_set(&m, "vocab_size", "512");
+    ck_assert(value(&(struct mtr_settings[]){read_good()}[0], "vocab") == 512);
+}
+END_TEST
+
+/* Kinds of layers by number, where no list says them. */
+START_TEST(kinds_by_number)
+{
+    static const uint8_t third[] = {0, 0, 1, 0}, second[] = {0, 1, 0, 1};
+    model_free(&m);
+    model_config(&m, "../../golden/qwen3_5/config.json");
+    struct mtr_settings s = read_good();
+    ck_assert_mem_eq(s.kinds, second, 4);
+    const struct mtr_json *text = mtr_json_get(m.source.config, "text_config");
+    text = changed(&m, text, "layer_types", NULL);
+    text = changed(&m, text, "full_attention_interval", "3");
+    struct mtr_buf b = {0};
+    struct mtr_json_writer w = mtr_json_writer(&b);
+    mtr_json_put_value(&w, text);
+    mtr_buf_byte(&b, 0);
+    model_set(&m, "text_config", (const char *)b.data);
+    s = read_good();
+    ck_assert_mem_eq(s.kinds, third, 4);
+    mtr_buf_free(&b);
 }
 END_TEST
 
@@ -335,6 +382,8 @@ MTR_CHECK_MAIN("circuit/config_map")
     tcase_add_test(tc, presence_of_tensors_decides_switches);
     tcase_add_test(tc, a_qwen2_file_needs_its_biases);
     tcase_add_test(tc, vocabulary_of_a_gguf_file);
+    tcase_add_test(tc, a_document_within);
+    tcase_add_test(tc, kinds_by_number);
     tcase_add_test(tc, both_spellings_give_one_plan);
     tcase_add_test(tc, any_mutation_is_read_or_refused);
 }
