@@ -228,14 +228,22 @@ static bool scores_now(const struct mtr_seq *q)
     return mtr_seq_scoring(q) && q->planned == q->score_planned - 1;
 }
 
-/* Recurrent models: is a snapshot of the state behind this position worth keeping? At the last
- * chunk's beginning the next turn can pick up. */
+/* Recurrent models: the next turn can pick up where the prompt's last chunk begins; where that
+ * chunk is so short that what a template puts before the answer may be all of it, one chunk
+ * earlier. */
+static bool near_end(const struct mtr_sched *s, const struct mtr_seq *q, uint32_t position)
+{
+    uint32_t chunk = s->config.geometry.chunk_tokens, last = (q->prompt - 1) / chunk * chunk;
+    return position == last ||
+           (position > 0 && position + chunk == last && q->prompt - last <= MTR_SCHED_PROMPT_TAIL);
+}
+
+/* Is a snapshot of the state behind this position worth keeping? */
 static bool snapshot_due(const struct mtr_sched *s, const struct mtr_seq *q, uint32_t position)
 {
-    uint32_t chunk = s->config.geometry.chunk_tokens;
     uint32_t interval = s->config.snapshot_interval_tokens;
-    return s->config.prefix_cache && (position == (q->prompt - 1) / chunk * chunk ||
-                                      (interval > 0 && position % interval == 0));
+    return s->config.prefix_cache &&
+           (near_end(s, q, position) || (interval > 0 && position % interval == 0));
 }
 
 /* Recurrent models: the nearest end at or before `end` that keeps chunks whole and stops where a
@@ -247,6 +255,8 @@ static uint32_t align_chunk(const struct mtr_sched *s, const struct mtr_seq *q, 
     uint32_t last = (q->prompt - 1) / chunk * chunk;
     if (scores_now(q))
         return end == q->prompt ? end : q->planned; /* see mtr_sched_submit */
+    if (last > q->planned + chunk && near_end(s, q, last - chunk))
+        last -= chunk;
     if (last > q->planned && end > last)
         end = last;
     if (interval > 0 && end / interval > q->planned / interval)

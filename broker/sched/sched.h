@@ -43,6 +43,7 @@
 #define MTR_SCHED_MAX_QUEUE   1000000 /* waiting sequences */
 #define MTR_SCHED_MAX_DRAFTS  16
 #define MTR_SCHED_MAX_RETRY_S 60
+#define MTR_SCHED_PROMPT_TAIL 16 /* tokens at a prompt's end that the next turn may not have */
 
 struct mtr_sched;
 

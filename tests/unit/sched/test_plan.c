@@ -244,7 +244,10 @@ START_TEST(recurrent_prompts_are_cut_at_chunks_and_snapshots_taken)
     const struct mtr_step_plan *plan = rig_plan(&r);
     ck_assert_int_eq(plan->effects[0].kind, MTR_ZERO_STATE);
     ck_assert_uint_eq(rig_lane(plan, a)->count, 8);
-    ck_assert_uint_eq(rig_lane(rig_plan(&r), a)->count, 8);
+    plan = rig_plan(&r);
+    ck_assert_uint_eq(rig_lane(plan, a)->count, 8);
+    /* Of position 8, too: what follows 16 may be no more than the beginning of the answer. */
+    ck_assert_int_eq(plan->effects[0].kind, MTR_SNAPSHOT_STATE);
     ck_assert(rig_answer(&r, 1));
     plan = rig_plan(&r);
     ck_assert_int_eq(plan->effects[0].kind, MTR_SNAPSHOT_STATE); /* of position 16 */
@@ -254,6 +257,22 @@ START_TEST(recurrent_prompts_are_cut_at_chunks_and_snapshots_taken)
     plan = rig_plan(&r);
     ck_assert_int_eq(plan->effects[0].kind, MTR_RESTORE_STATE);
     ck_assert_uint_eq(rig_lane(plan, b)->start, 16);
+}
+END_TEST
+
+START_TEST(a_long_last_chunk_is_worth_one_snapshot)
+{
+    r.config.geometry.recurrent = true;
+    r.config.geometry.chunk_tokens = 24;
+    r.config.max_prefill_tokens = 200;
+    rig_start(&r);
+    uint64_t a = rig_submit(&r, 10, 48 + MTR_SCHED_PROMPT_TAIL + 1, 3);
+    ck_assert_uint_eq(rig_lane(rig_plan(&r), a)->count, 48);
+    const struct mtr_step_plan *plan = rig_plan(&r);
+    ck_assert(plan->effect_count == 1 && plan->effects[0].kind == MTR_SNAPSHOT_STATE);
+    rig_run(&r, 1, 20);
+    uint64_t b = rig_submit(&r, 30, 48 + MTR_SCHED_PROMPT_TAIL, 3);
+    ck_assert_uint_eq(rig_lane(rig_plan(&r), b)->count, 24);
 }
 END_TEST
 
@@ -322,6 +341,7 @@ MTR_CHECK_MAIN("sched/plan")
     tcase_add_test(tc, constrained_sequences_wait_for_their_mask);
     tcase_add_test(tc, scores_take_chunks_that_overlap);
     tcase_add_test(tc, recurrent_prompts_are_cut_at_chunks_and_snapshots_taken);
+    tcase_add_test(tc, a_long_last_chunk_is_worth_one_snapshot);
     tcase_add_test(tc, recurrent_output_is_replayed_row_by_row);
     tcase_add_test(tc, drafts_are_verified_and_cut);
 }
