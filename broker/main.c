@@ -43,6 +43,7 @@ struct broker {
     struct mtr_served_model *model;
     struct mtr_engine *engine;
     struct mtr_access *access;
+    struct mtr_store *store;
     struct mtr_http *http;
     int signal_fd;
     bool made_run_dir, chose_hardware;
@@ -234,6 +235,55 @@ static bool start_engine(struct broker *b, struct mtr_error *err)
     return b->engine != NULL;
 }
 
+/* systemd says where state belongs; for others it is where their user's programs keep theirs. */
+static const char *state_directory(struct broker *b)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {
+        {"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "/metrale"}, {"HOME", "/.local/state/metrale"}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *value = getenv(places[i].variable);
+        if (value && value[0])
+            return mtr_arena_printf(&b->arena, "%s%s", value, places[i].below);
+    }
+    return b->options.run_dir;
+}
+
+static void make_directories(struct broker *b, const char *path)
+{
+    char *part = mtr_arena_strdup(&b->arena, mtr_str(path));
+    for (char *p = part ? part + 1 : NULL; p && *p; p++)
+        if (*p == '/') {
+            *p = 0;
+            mkdir(part, 0700);
+            *p = '/';
+        }
+    mkdir(path, 0700);
+}
+
+/* A file that was asked for must be there; without one the server serves all that needs none. */
+static bool open_store(struct broker *b, struct mtr_error *err)
+{
+    const struct mtr_broker_options *o = &b->options;
+    struct mtr_store_options s = {.path = o->store,
+                                  .max_bytes = (uint64_t)o->store_max_mb << 20,
+                                  .max_age_s = (int64_t)o->store_max_days * 86400};
+    if (o->store && strcmp(o->store, "none") == 0)
+        return true;
+    if (!o->store) {
+        const char *directory = state_directory(b);
+        make_directories(b, directory);
+        s.path = mtr_arena_printf(&b->arena, "%s/%u.db", directory, o->port);
+    }
+    b->store = mtr_store_open(&s, &b->log, err);
+    if (b->store)
+        mtr_info(&b->log, "responses and conversations are kept in %s", s.path);
+    else if (!o->store)
+        mtr_warn(&b->log, "responses can't be kept: %s", err->message);
+    return b->store || !o->store;
+}
+
 static bool start_http(struct broker *b, struct mtr_error *err)
 {
     const struct mtr_broker_options *o = &b->options;
@@ -248,6 +298,7 @@ static bool start_http(struct broker *b, struct mtr_error *err)
         .max_body_bytes = o->max_body_bytes,
         .request_memory_bytes = (size_t)o->max_request_mb << 20,
         .client_timeout_ms = (uint64_t)o->client_timeout_s * 1000,
+        .store = b->store,
         .keepalive_ms = (uint64_t)o->keepalive_s * 1000,
         .strict_model = o->strict_model,
         .protect_helpers = keys,
@@ -385,7 +436,7 @@ static bool start(struct broker *b, struct mtr_error *err)
 {
     return set_log_level(b, err) && block_signals(b, err) && resolve_addresses(b, err) &&
            read_keys(b, err) && choose_hardware(b, err) && load_model(b, err) &&
-           start_engine(b, err) && start_http(b, err);
+           open_store(b, err) && start_engine(b, err) && start_http(b, err);
 }
 
 static int print_help(struct mtr_broker_options *o)
@@ -434,6 +485,7 @@ int main(int argc, char **argv)
     mtr_http_stop(b.http);
     mtr_engine_destroy(b.engine);
     mtr_http_free(b.http);
+    mtr_store_close(b.store);
     mtr_access_free(b.access);
     mtr_served_model_free(b.model);
     if (b.made_run_dir)

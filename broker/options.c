@@ -2,6 +2,7 @@
 #include "broker/options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "broker/http/server.h"
 #include "common/base/flags.h"
@@ -21,6 +22,8 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
         .request_timeout_s = 300,
         .client_timeout_s = 60,
         .keepalive_s = 10,
+        .store_max_mb = 1024,
+        .store_max_days = 30,
         .scheduler = "fifo",
         .tbt_deadline_ms = 100,
         .max_num_seqs = 128,
@@ -37,29 +40,13 @@ void mtr_broker_options_init(struct mtr_broker_options *o)
     };
 }
 
-#define MAX_FLAGS 64
+#define MAX_FLAGS 96
 
-/* The table points into o, so it is made for each use. */
-static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX_FLAGS])
+/* Of what clients see, and what is kept for them. The tables point into o, so they are made for
+ * each use. */
+static size_t make_http_table(struct mtr_broker_options *o, struct mtr_flag *flags)
 {
     const struct mtr_flag table[] = {
-        {.kind = MTR_FLAG_SECTION, .help = "Model"},
-        {"model-name", MTR_FLAG_STRING, &o->model_name, "NAME",
-         "name that /v1/models reports (default: the checkpoint's)"},
-        {"cache-dir", MTR_FLAG_STRING, &o->cache_dir, "PATH", "Hugging Face cache to look in"},
-        {"chat-template", MTR_FLAG_STRING, &o->chat_template, "FILE",
-         "Jinja template instead of the checkpoint's"},
-        {"hardware", MTR_FLAG_CHOICE, &o->hardware, NULL,
-         "kernel class of the workers; auto: the device's, or host without one", 0, 0,
-         "auto|host|gb10|hopper|b200"},
-        {"device", MTR_FLAG_U32, &o->device, "N", "the worker's CUDA device", 0, 63},
-        {"load-format", MTR_FLAG_CHOICE, &o->load_format, NULL,
-         "dummy: random weights of the model's shape, to measure without a checkpoint's tensors; "
-         "its config.json and tokenizer are needed still",
-         0, 0, "auto|dummy"},
-        {"dummy-seed", MTR_FLAG_U64, &o->dummy_seed, "N", "of --load-format dummy", 0, INT64_MAX},
-        {"precision", MTR_FLAG_CHOICE, &o->precision, NULL, "precision policy", 0, 0, "declared"},
-
         {.kind = MTR_FLAG_SECTION, .help = "HTTP"},
         {"bind", MTR_FLAG_STRING, &o->bind, "ADDRESS", "IP address to listen on"},
         {"port", MTR_FLAG_U32, &o->port, "N", "TCP port; 0: any free one", 0, 65535},
@@ -91,6 +78,46 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
         {"request-timeout", MTR_FLAG_U32, &o->request_timeout_s, "SECONDS",
          "longest time for a request; 0: none", 0, 86400},
 
+        {.kind = MTR_FLAG_SECTION, .help = "Stored responses and conversations"},
+        {"store", MTR_FLAG_STRING, &o->store, "FILE",
+         "where they are kept; none: nowhere (default: a file in the user's state directory, "
+         "named after the port)"},
+        {"store-max-mb", MTR_FLAG_U32, &o->store_max_mb, "N",
+         "beyond it the oldest go; 0: no limit", 0, 1 << 24},
+        {"store-max-days", MTR_FLAG_U32, &o->store_max_days, "N",
+         "what was not touched for so long goes; 0: no limit", 0, 36500},
+    };
+    memcpy(flags, table, sizeof table);
+    return sizeof table / sizeof table[0];
+}
+
+static size_t make_model_table(struct mtr_broker_options *o, struct mtr_flag *flags)
+{
+    const struct mtr_flag table[] = {
+        {.kind = MTR_FLAG_SECTION, .help = "Model"},
+        {"model-name", MTR_FLAG_STRING, &o->model_name, "NAME",
+         "name that /v1/models reports (default: the checkpoint's)"},
+        {"cache-dir", MTR_FLAG_STRING, &o->cache_dir, "PATH", "Hugging Face cache to look in"},
+        {"chat-template", MTR_FLAG_STRING, &o->chat_template, "FILE",
+         "Jinja template instead of the checkpoint's"},
+        {"hardware", MTR_FLAG_CHOICE, &o->hardware, NULL,
+         "kernel class of the workers; auto: the device's, or host without one", 0, 0,
+         "auto|host|gb10|hopper|b200"},
+        {"device", MTR_FLAG_U32, &o->device, "N", "the worker's CUDA device", 0, 63},
+        {"load-format", MTR_FLAG_CHOICE, &o->load_format, NULL,
+         "dummy: random weights of the model's shape, to measure without a checkpoint's tensors; "
+         "its config.json and tokenizer are needed still",
+         0, 0, "auto|dummy"},
+        {"dummy-seed", MTR_FLAG_U64, &o->dummy_seed, "N", "of --load-format dummy", 0, INT64_MAX},
+        {"precision", MTR_FLAG_CHOICE, &o->precision, NULL, "precision policy", 0, 0, "declared"},
+    };
+    memcpy(flags, table, sizeof table);
+    return sizeof table / sizeof table[0];
+}
+
+static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX_FLAGS])
+{
+    const struct mtr_flag table[] = {
         {.kind = MTR_FLAG_SECTION, .help = "Scheduling"},
         {"scheduler", MTR_FLAG_CHOICE, &o->scheduler, NULL, "policy", 0, 0, "fifo|slai"},
         {"tbt-deadline-ms", MTR_FLAG_U32, &o->tbt_deadline_ms, "MS",
@@ -153,10 +180,10 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
         {"help", MTR_FLAG_BOOL, &o->help, NULL, "print this"},
         {"version", MTR_FLAG_BOOL, &o->version, NULL, "print the version"},
     };
-    size_t count = sizeof table / sizeof table[0];
-    for (size_t i = 0; i < count; i++)
-        flags[i] = table[i];
-    return count;
+    size_t before = make_model_table(o, flags);
+    before += make_http_table(o, flags + before);
+    memcpy(flags + before, table, sizeof table);
+    return before + sizeof table / sizeof table[0];
 }
 
 bool mtr_broker_options_parse(struct mtr_broker_options *o, int argc, char **argv,

@@ -25,6 +25,8 @@ struct mtr_broker_options {
     uint32_t rate_limit_rpm, rate_limit_tpm, rate_burst_rpm, rate_burst_tpm;
     uint32_t request_timeout_s;
     uint32_t client_timeout_s, keepalive_s;
+    const char *store; /* NULL: where the system keeps such things; "none" */
+    uint32_t store_max_mb, store_max_days;
 
     const char *scheduler;
     uint32_t tbt_deadline_ms;

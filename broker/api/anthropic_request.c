@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "broker/api/anthropic.h"
-#include "broker/api/build.h"
 #include "broker/api/fields.h"
+#include "broker/api/turns.h"
 
 #define MAX_TURNS 65536
 
@@ -253,55 +253,7 @@ static bool add_texts(struct mtr_array *parts, const struct mtr_json *v, const c
 /* ---- Turns ------------------------------------------------------------------------------------
  */
 
-/* The messages of chat so far, and the one that is being put together. */
-struct turns {
-    struct mtr_arena *arena;
-    struct mtr_array messages;
-    const char *role; /* of the open message, or NULL */
-    struct mtr_array parts, calls, thoughts;
-};
-
-static struct mtr_str join(struct mtr_arena *arena, const struct mtr_array *texts)
-{
-    struct mtr_buf all = {0};
-    for (uint32_t i = 0; i < texts->count; i++) {
-        if (i)
-            mtr_buf_byte(&all, '\n');
-        mtr_buf_str(&all, texts->items[i].text);
-    }
-    struct mtr_str copy = mtr_arena_str(arena, mtr_buf_view(&all));
-    mtr_buf_free(&all);
-    return copy;
-}
-
-static void close_message(struct turns *t)
-{
-    if (!t->role)
-        return;
-    struct mtr_object m = {.arena = t->arena};
-    mtr_object_add_str(&m, "role", mtr_str(t->role));
-    if (t->thoughts.count)
-        mtr_object_add_str(&m, "reasoning_content", join(t->arena, &t->thoughts));
-    if (t->parts.count || !t->calls.count)
-        mtr_object_add(&m, "content", mtr_array_value(&t->parts));
-    else
-        mtr_object_add(&m, "content", (struct mtr_json){.kind = MTR_JSON_NULL});
-    if (t->calls.count)
-        mtr_object_add(&m, "tool_calls", mtr_array_value(&t->calls));
-    mtr_array_add(&t->messages, mtr_object_value(&m));
-    t->role = NULL;
-    t->parts = t->calls = t->thoughts = (struct mtr_array){.arena = t->arena};
-}
-
-static void open_message(struct turns *t, const char *role)
-{
-    if (t->role && strcmp(t->role, role) == 0)
-        return;
-    close_message(t);
-    t->role = role;
-}
-
-static bool add_tool_use(struct turns *t, const struct mtr_json *block, const char *where,
+static bool add_tool_use(struct mtr_turns *t, const struct mtr_json *block, const char *where,
                          struct mtr_error *err)
 {
     const struct mtr_json *id = mtr_need_string(block, "id", where, err);
@@ -311,18 +263,12 @@ static bool add_tool_use(struct turns *t, const struct mtr_json *block, const ch
         return false;
     if (!input || input->kind != MTR_JSON_OBJECT)
         return mtr_fail_field(err, MTR_INVALID, where, "%s.input must be an object", where);
-    struct mtr_object function = {.arena = t->arena}, call = {.arena = t->arena};
-    mtr_object_add_str(&function, "name", name->text);
-    mtr_object_add_str(&function, "arguments", mtr_json_text(t->arena, input));
-    mtr_object_add_str(&call, "id", id->text);
-    mtr_object_add_str(&call, "type", MTR_STR("function"));
-    mtr_object_add(&call, "function", mtr_object_value(&function));
-    mtr_array_add(&t->calls, mtr_object_value(&call));
+    mtr_turns_call(t, id->text, name->text, mtr_json_text(t->arena, input));
     return true;
 }
 
 /* A result that reports an error says so, whatever its words. */
-static bool add_tool_result(struct turns *t, const struct mtr_json *block, const char *where,
+static bool add_tool_result(struct mtr_turns *t, const struct mtr_json *block, const char *where,
                             struct mtr_error *err)
 {
     const struct mtr_json *id = mtr_need_string(block, "tool_use_id", where, err);
@@ -337,44 +283,39 @@ static bool add_tool_result(struct turns *t, const struct mtr_json *block, const
         mtr_array_add(&parts, mtr_text_part(t->arena, MTR_STR("The tool failed:")));
     if (content && content->kind != MTR_JSON_NULL && !add_texts(&parts, content, field, err))
         return false;
-    close_message(t);
-    struct mtr_object m = {.arena = t->arena};
-    mtr_object_add_str(&m, "role", MTR_STR("tool"));
-    mtr_object_add_str(&m, "tool_call_id", id->text);
-    mtr_object_add(&m, "content", mtr_array_value(&parts));
-    mtr_array_add(&t->messages, mtr_object_value(&m));
+    mtr_turns_result(t, id->text, mtr_array_value(&parts));
     return true;
 }
 
-static bool add_assistant_block(struct turns *t, const struct mtr_json *block, const char *where,
-                                struct mtr_error *err)
+static bool add_assistant_block(struct mtr_turns *t, const struct mtr_json *block,
+                                const char *where, struct mtr_error *err)
 {
-    open_message(t, "assistant");
+    mtr_turns_open(t, "assistant");
     if (mtr_json_is_type(block, "tool_use"))
         return add_tool_use(t, block, where, err);
     if (!mtr_json_is_type(block, "thinking"))
         return add_text(&t->parts, block, where, err);
     const struct mtr_json *thought = mtr_need_string(block, "thinking", where, err);
-    if (thought && thought->text.len)
-        mtr_array_add(&t->thoughts, *thought);
+    if (thought)
+        mtr_turns_thought(t, thought->text);
     return thought != NULL;
 }
 
-static bool add_user_block(struct turns *t, const struct mtr_json *block, const char *where,
+static bool add_user_block(struct mtr_turns *t, const struct mtr_json *block, const char *where,
                            struct mtr_error *err)
 {
     if (mtr_json_is_type(block, "tool_result"))
         return add_tool_result(t, block, where, err);
-    open_message(t, "user");
+    mtr_turns_open(t, "user");
     return add_text(&t->parts, block, where, err);
 }
 
-static bool add_turn(struct turns *t, const struct mtr_json *turn, uint32_t index,
+static bool add_turn(struct mtr_turns *t, const struct mtr_json *turn, uint32_t index,
                      struct mtr_error *err)
 {
     static const struct {
         const char *role;
-        bool (*add)(struct turns *, const struct mtr_json *, const char *, struct mtr_error *);
+        bool (*add)(struct mtr_turns *, const struct mtr_json *, const char *, struct mtr_error *);
     } roles[] = {{"user", add_user_block}, {"assistant", add_assistant_block}};
     char field[24], where[40];
     snprintf(field, sizeof field, "messages[%u]", index);
@@ -389,7 +330,7 @@ static bool add_turn(struct turns *t, const struct mtr_json *turn, uint32_t inde
         if (!mtr_str_is(role->text, roles[i].role))
             continue;
         if (content->kind != MTR_JSON_ARRAY) {
-            open_message(t, roles[i].role);
+            mtr_turns_open(t, roles[i].role);
             return add_texts(&t->parts, content, where, err);
         }
         if (content->count == 0 && i == 0)
@@ -406,14 +347,14 @@ static bool add_turn(struct turns *t, const struct mtr_json *turn, uint32_t inde
         return mtr_fail_field(err, MTR_INVALID, field,
                               "%s has the role '%.*s'; it must be user, assistant or system", field,
                               (int)(role->text.len < 40 ? role->text.len : 40), role->text.ptr);
-    close_message(t);
-    open_message(t, "system");
+    mtr_turns_close(t);
+    mtr_turns_open(t, "system");
     bool ok = add_texts(&t->parts, content, where, err);
-    close_message(t);
+    mtr_turns_close(t);
     return ok;
 }
 
-static bool ends_in_space(const struct turns *t)
+static bool ends_in_space(const struct mtr_turns *t)
 {
     const struct mtr_array *p = &t->parts;
     struct mtr_str text =
@@ -422,7 +363,8 @@ static bool ends_in_space(const struct turns *t)
 }
 
 /* An answer that was begun by the client. */
-static bool check_prefill(struct mtr_chat_request *r, const struct turns *t, struct mtr_error *err)
+static bool check_prefill(struct mtr_chat_request *r, const struct mtr_turns *t,
+                          struct mtr_error *err)
 {
     if (!t->role || strcmp(t->role, "assistant") != 0 || t->calls.count || !t->parts.count)
         return true;
@@ -435,12 +377,11 @@ static bool check_prefill(struct mtr_chat_request *r, const struct turns *t, str
 }
 
 static bool convert_messages(struct mtr_chat_request *r, const struct mtr_json *body,
-                             struct mtr_object *chat, struct mtr_error *err)
+                             struct mtr_error *err)
 {
     const struct mtr_json *turns = mtr_json_get(body, "messages");
     const struct mtr_json *system = mtr_json_get(body, "system");
-    struct turns t = {.arena = r->arena};
-    t.messages = t.parts = t.calls = t.thoughts = (struct mtr_array){.arena = r->arena};
+    struct mtr_turns t = mtr_turns(r->arena);
     if (!turns || turns->kind == MTR_JSON_NULL)
         return mtr_fail_field(err, MTR_INVALID, "messages", "the body has no 'messages'");
     if (turns->kind != MTR_JSON_ARRAY)
@@ -453,21 +394,17 @@ static bool convert_messages(struct mtr_chat_request *r, const struct mtr_json *
                               "'messages' has %u entries, at most %d are allowed", turns->count,
                               MAX_TURNS);
     if (system && system->kind != MTR_JSON_NULL) {
-        open_message(&t, "system");
+        mtr_turns_open(&t, "system");
         if (!add_texts(&t.parts, system, "system", err))
             return false;
         if (!t.parts.count)
             t.role = NULL;
-        close_message(&t);
+        mtr_turns_close(&t);
     }
     for (uint32_t i = 0; i < turns->count; i++)
         if (!add_turn(&t, &turns->items[i], i, err))
             return false;
-    if (!check_prefill(r, &t, err))
-        return false;
-    close_message(&t);
-    mtr_object_add(chat, "messages", mtr_array_value(&t.messages));
-    return true;
+    return check_prefill(r, &t, err) && mtr_turns_read(&t, r, err);
 }
 
 /* ---- All together -----------------------------------------------------------------------------
@@ -475,20 +412,10 @@ static bool convert_messages(struct mtr_chat_request *r, const struct mtr_json *
 
 static bool convert(struct mtr_chat_request *r, const struct mtr_json *body, struct mtr_error *err)
 {
-    struct mtr_object chat = {.arena = r->arena};
-    bool prefill;
     r->own = mtr_arena_calloc(r->arena, 1, sizeof(struct mtr_anthropic_request));
     if (!r->own)
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the request");
-    if (!convert_messages(r, body, &chat, err))
-        return false;
-    if (mtr_arena_failed(r->arena))
-        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading the request");
-    struct mtr_json value = mtr_object_value(&chat);
-    prefill = r->continue_final_message;
-    bool ok = mtr_openai_chat()->parse(r, &value, err);
-    r->continue_final_message = prefill;
-    return ok && mtr_anthropic_read_tools(r, body, err);
+    return convert_messages(r, body, err) && mtr_anthropic_read_tools(r, body, err);
 }
 
 bool mtr_anthropic_parse(struct mtr_chat_request *r, const struct mtr_json *body,

@@ -21,6 +21,8 @@
 #define MTR_MAX_STOP_IDS     64
 #define MTR_MAX_TOP_LOGPROBS 20
 
+struct mtr_store;
+
 enum mtr_prompt_kind {
     MTR_PROMPT_CHAT, /* messages through the chat template */
     MTR_PROMPT_TEXT, /* one text, as it is */
@@ -107,6 +109,15 @@ struct mtr_chat_request {
 
     bool stream;
     bool include_usage;
+
+    /* What is kept of the answer. `store` and `owner` are set before a protocol reads the body;
+     * store is NULL where the server keeps nothing. */
+    struct mtr_store *store;
+    uint64_t owner;
+    struct mtr_str fresh; /* unique, for ids of what this request makes */
+    bool keep;            /* the answer goes into the store */
+    bool background;      /* it goes on without its client, and can be asked for and cancelled */
+    const struct mtr_json *metadata; /* object of strings, or NULL */
 
     void *own; /* what the protocol's answer needs of its request; in the arena, or NULL */
 };

@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MAX_METADATA       16
+#define MAX_METADATA_KEY   64
+#define MAX_METADATA_VALUE 512
+
 void mtr_chat_request_init(struct mtr_chat_request *r, struct mtr_arena *arena)
 {
     *r = (struct mtr_chat_request){
@@ -346,6 +350,43 @@ static bool f_user(struct mtr_chat_request *r, const struct mtr_json *v, struct 
     return v->kind == MTR_JSON_STRING || wrong_type(v, "user", "a string", err);
 }
 
+bool mtr_read_metadata(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
+{
+    if (!mtr_metadata_check(v, err))
+        return false;
+    r->metadata = v;
+    return true;
+}
+
+bool mtr_metadata_check(const struct mtr_json *v, struct mtr_error *err)
+{
+    if (v->kind != MTR_JSON_OBJECT)
+        return wrong_type(v, "metadata", "an object of strings", err);
+    if (v->count > MAX_METADATA)
+        return mtr_fail_field(err, MTR_TOO_LARGE, "metadata",
+                              "'metadata' has %u members, at most %d are allowed", v->count,
+                              MAX_METADATA);
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct mtr_json_member *m = &v->members[i];
+        if (m->value.kind != MTR_JSON_STRING)
+            return wrong_type(&m->value, "metadata", "an object of strings", err);
+        if (m->key.len > MAX_METADATA_KEY || m->value.text.len > MAX_METADATA_VALUE)
+            return mtr_fail_field(err, MTR_TOO_LARGE, "metadata",
+                                  "a key of 'metadata' may have %d bytes and a value %d",
+                                  MAX_METADATA_KEY, MAX_METADATA_VALUE);
+    }
+    return true;
+}
+
+bool mtr_read_store(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
+{
+    if (!read_flag(v, "store", &r->keep, err))
+        return false;
+    return !r->keep || r->store ||
+           mtr_fail_field(err, MTR_UNSUPPORTED, "store",
+                          "'store' can't be true: this server was told to keep nothing");
+}
+
 static const struct mtr_field common_fields[] = {
     {"model", f_model, NULL, NULL},
     {"max_tokens", f_max_tokens, NULL, NULL},
@@ -372,7 +413,7 @@ static const struct mtr_field common_fields[] = {
     {"timeout", f_timeout, NULL, NULL},
     {"user", f_user, NULL, NULL},
     /* Hints that change no answer. */
-    {"metadata", NULL, NULL, NULL},
+    {"metadata", mtr_read_metadata, NULL, NULL},
     {"service_tier", NULL, NULL, NULL},
     {"safety_identifier", NULL, NULL, NULL},
     {"prompt_cache_key", NULL, NULL, NULL},

@@ -28,6 +28,13 @@ bool mtr_fields_read(struct mtr_chat_request *r, const struct mtr_json *body,
 /* Fields that chat and completions share: sampling, limits, stops, stream, hints. */
 const struct mtr_field *mtr_fields_common(size_t *count);
 
+/* "metadata" as OpenAI has it: at most 16 strings by name. */
+bool mtr_metadata_check(const struct mtr_json *v, struct mtr_error *err);
+bool mtr_read_metadata(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err);
+
+/* A field "store": true needs a store. */
+bool mtr_read_store(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err);
+
 /* Checks between fields, once all are read. */
 bool mtr_request_check(struct mtr_chat_request *r, struct mtr_error *err);
 

@@ -11,6 +11,7 @@
 
 #include "broker/api/fields.h"
 #include "broker/api/openai.h"
+#include "broker/api/stored.h"
 
 #define MAX_MESSAGES 65536
 
@@ -230,7 +231,7 @@ static const struct mtr_field chat_fields[] = {
     {"reasoning_effort", NULL, "this model has no reasoning mode", "\"none\""},
     {"verbosity", NULL, "this model has no verbosity setting", "\"medium\""},
     {"web_search_options", NULL, "this server does not search the web", NULL},
-    {"store", NULL, "completions are not stored", "false"},
+    {"store", mtr_read_store, NULL, NULL},
 };
 
 static bool parse_chat(struct mtr_chat_request *r, const struct mtr_json *body,
@@ -519,7 +520,11 @@ static struct mtr_answer *chat_answer(const struct mtr_chat_request *r,
 
 const struct mtr_protocol *mtr_openai_chat(void)
 {
-    static const struct mtr_protocol protocol = {"chat", parse_chat, chat_answer, mtr_openai_error,
-                                                 mtr_openai_stream_error};
+    static const struct mtr_protocol protocol = {.name = "chat",
+                                                 .parse = parse_chat,
+                                                 .answer = chat_answer,
+                                                 .error = mtr_openai_error,
+                                                 .stream_error = mtr_openai_stream_error,
+                                                 .keep = mtr_stored_chat_keep};
     return &protocol;
 }

@@ -402,8 +402,10 @@ static struct mtr_answer *completions_answer(const struct mtr_chat_request *r,
 
 const struct mtr_protocol *mtr_openai_completions(void)
 {
-    static const struct mtr_protocol protocol = {"completions", parse_completions,
-                                                 completions_answer, mtr_openai_error,
-                                                 mtr_openai_stream_error};
+    static const struct mtr_protocol protocol = {.name = "completions",
+                                                 .parse = parse_completions,
+                                                 .answer = completions_answer,
+                                                 .error = mtr_openai_error,
+                                                 .stream_error = mtr_openai_stream_error};
     return &protocol;
 }

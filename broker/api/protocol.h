@@ -56,6 +56,10 @@ struct mtr_protocol {
     int (*status)(const struct mtr_error *err);
     void (*error_as)(int status, const struct mtr_error *err, struct mtr_str request_id,
                      struct mtr_buf *out);
+    /* Puts a kept request's whole answer, as it is where it is not streamed, into the store. NULL
+     * for a protocol whose answer does so itself. */
+    bool (*keep)(const struct mtr_chat_request *r, const struct mtr_answer_head *head,
+                 struct mtr_str whole, struct mtr_error *err);
 };
 
 const struct mtr_protocol *mtr_openai_chat(void);

@@ -38,7 +38,9 @@ struct mtr_exchange {
     struct mtr_str body;
     struct mtr_chat_request request;
     const struct mtr_protocol *protocol;
-    struct mtr_answer *answer;  /* NULL until the job started */
+    struct mtr_answer *answer; /* NULL until the job started */
+    struct mtr_answer *kept;   /* the same unstreamed, for the store; or NULL */
+    struct mtr_answer_head head;
     struct mtr_output *outputs; /* [choice_count] */
     uint32_t choice_count, open_choices;
     struct mtr_usage usage;
@@ -52,6 +54,9 @@ struct mtr_exchange {
     bool final_sent; /* h2o has the last bytes */
     bool done;       /* the job's life is over */
     bool client_gone;
+    bool detached; /* a background response: its client has its answer, or went away */
+    struct mtr_exchange *next_background;
+    bool is_background; /* in http->background */
 };
 
 static struct mtr_exchange *exchange_of(struct mtr_job *job)
@@ -67,9 +72,44 @@ struct request_link {
     struct mtr_exchange *x;
 };
 
+static void add_background(struct mtr_exchange *x)
+{
+    struct mtr_http *http = x->thread->http;
+    pthread_mutex_lock(&http->background_lock);
+    x->is_background = true;
+    x->next_background = http->background;
+    http->background = x;
+    pthread_mutex_unlock(&http->background_lock);
+}
+
+static void remove_background(struct mtr_exchange *x)
+{
+    struct mtr_http *http = x->thread->http;
+    if (!x->is_background)
+        return;
+    pthread_mutex_lock(&http->background_lock);
+    struct mtr_exchange **p = &http->background;
+    while (*p != x)
+        p = &(*p)->next_background;
+    *p = x->next_background;
+    pthread_mutex_unlock(&http->background_lock);
+}
+
+void mtr_exchange_cancel(void *context, struct mtr_str id)
+{
+    struct mtr_http *http = context;
+    struct mtr_str own = mtr_str_sub(id, strlen("resp_"), id.len);
+    pthread_mutex_lock(&http->background_lock);
+    for (struct mtr_exchange *x = http->background; x; x = x->next_background)
+        if (mtr_str_is(own, x->id))
+            mtr_engine_cancel(http->engine, &x->job);
+    pthread_mutex_unlock(&http->background_lock);
+}
+
 static void exchange_free(struct mtr_exchange *x)
 {
     struct mtr_http_thread *t = x->thread;
+    remove_background(x);
     if (x->previous)
         x->previous->next = x->next;
     else
@@ -87,12 +127,21 @@ static void exchange_free(struct mtr_exchange *x)
     mtr_budget_give(t->http, x->charged);
     if (x->answer)
         x->answer->ops->release(x->answer);
+    if (x->kept)
+        x->kept->ops->release(x->kept);
     for (uint32_t i = 0; x->outputs && i < x->choice_count; i++)
         mtr_output_free(&x->outputs[i]);
     mtr_buf_free(&x->out);
     mtr_buf_free(&x->sending);
     mtr_arena_free(&x->arena);
     free(x);
+}
+
+/* A background response needs no client once it has begun. */
+static bool goes_on(struct mtr_exchange *x)
+{
+    x->detached |= x->request.background && x->answer;
+    return x->detached;
 }
 
 static void on_request_dispose(void *p)
@@ -103,6 +152,8 @@ static void on_request_dispose(void *p)
         exchange_free(x);
         return;
     }
+    if (goes_on(x))
+        return;
     x->client_gone = !x->final_sent;
     mtr_engine_cancel(x->thread->http->engine, &x->job);
 }
@@ -144,10 +195,13 @@ static void start_response(struct mtr_exchange *x)
 
 static void flush(struct mtr_exchange *x)
 {
+    if (!x->req || x->final_sent)
+        mtr_buf_clear(&x->out); /* of what goes on without its client */
     if (!x->req || x->in_flight || x->final_sent)
         return;
     bool whole = x->status != 200 || !x->request.stream;
-    if (!x->ended && (whole || x->out.len == 0))
+    bool last = x->ended || (x->detached && whole);
+    if (!last && (whole || x->out.len == 0))
         return;
     if (!x->head_sent)
         start_response(x);
@@ -158,9 +212,9 @@ static void flush(struct mtr_exchange *x)
     h2o_iovec_t bytes = h2o_iovec_init(x->sending.data, x->sending.len);
     x->in_flight = true;
     x->sent_ns = mtr_now_ns(&x->thread->http->clock);
-    x->final_sent = x->ended;
+    x->final_sent = last;
     h2o_send(x->req, &bytes, bytes.len ? 1 : 0,
-             x->ended ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+             last ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
 }
 
 static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
@@ -173,6 +227,8 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
 static void on_stop(h2o_generator_t *generator, h2o_req_t *req)
 {
     struct mtr_exchange *x = H2O_STRUCT_FROM_MEMBER(struct mtr_exchange, generator, generator);
+    if (goes_on(x))
+        return;
     x->client_gone = true;
     mtr_engine_cancel(x->thread->http->engine, &x->job);
 }
@@ -182,7 +238,7 @@ static void end_with_error(struct mtr_exchange *x, const struct mtr_error *error
 {
     if (x->ended)
         return;
-    if (x->answer && x->request.stream) {
+    if (x->answer && (x->request.stream || x->request.background)) {
         struct mtr_out_event event = {.kind = MTR_EVENT_ERROR, .error = error};
         x->answer->ops->event(x->answer, &event, &x->out);
     } else {
@@ -208,12 +264,14 @@ static void out_of_memory(struct mtr_exchange *x)
 /* Ends a request whose client does not read or is gone, so that h2o lets go of it. */
 static void abandon(struct mtr_exchange *x)
 {
-    mtr_engine_cancel(x->thread->http->engine, &x->job);
-    x->client_gone = true;
+    if (!goes_on(x)) {
+        mtr_engine_cancel(x->thread->http->engine, &x->job);
+        x->client_gone = true;
+    }
     if (!x->req || x->final_sent)
         return;
     mtr_buf_clear(&x->out);
-    x->ended = true;
+    x->ended |= !x->detached;
     if (!x->head_sent) {
         x->status = 499;
         flush(x);
@@ -230,11 +288,30 @@ static void on_output(void *context, const struct mtr_out_event *event)
 {
     struct mtr_exchange *x = context;
     x->answer->ops->event(x->answer, event, &x->out);
+    if (x->kept)
+        x->kept->ops->event(x->kept, event, NULL);
+}
+
+/* What was asked to be kept is the store's before the client hears of the end. */
+static void keep(struct mtr_exchange *x)
+{
+    struct mtr_error error = {0};
+    struct mtr_buf whole = {0};
+    if (!x->kept)
+        return;
+    x->kept->ops->end(x->kept, &x->usage, &whole);
+    bool ok = !whole.failed && !x->kept->failed &&
+              x->protocol->keep(&x->request, &x->head, mtr_buf_view(&whole), &error);
+    if (!ok)
+        mtr_error_log(x->thread->http->log, "%s %s is not kept: %s", x->protocol->name, x->id,
+                      error.code ? error.message : "out of memory");
+    mtr_buf_free(&whole);
 }
 
 static void answer_end(struct mtr_exchange *x)
 {
     struct mtr_http *http = x->thread->http;
+    keep(x);
     x->answer->ops->end(x->answer, &x->usage, &x->out);
     x->ended = true;
     uint64_t now = mtr_now_ns(&http->clock);
@@ -256,16 +333,29 @@ static void close_choice(struct mtr_exchange *x)
         answer_end(x);
 }
 
+static bool make_kept(struct mtr_exchange *x)
+{
+    if (!x->request.keep || !x->protocol->keep)
+        return true;
+    struct mtr_chat_request *whole = mtr_arena_alloc(&x->arena, sizeof *whole);
+    if (!whole)
+        return false;
+    *whole = x->request;
+    whole->stream = false;
+    x->kept = x->protocol->answer(whole, &x->head);
+    return x->kept != NULL;
+}
+
 static void on_started(struct mtr_exchange *x)
 {
     struct mtr_http *http = x->thread->http;
     const struct mtr_served_model *model = mtr_engine_model(http->engine);
-    struct mtr_answer_head head = {mtr_str(x->id), model->name, mtr_wall_seconds()};
+    x->head = (struct mtr_answer_head){mtr_str(x->id), model->name, mtr_wall_seconds()};
     x->choice_count = x->request.prompt_count * x->request.choices;
     x->open_choices = x->choice_count;
     x->outputs = mtr_arena_calloc(&x->arena, x->choice_count, sizeof *x->outputs);
-    x->answer = x->protocol->answer(&x->request, &head);
-    if (!x->outputs || !x->answer) {
+    x->answer = x->protocol->answer(&x->request, &x->head);
+    if (!x->outputs || !x->answer || !make_kept(x)) {
         x->choice_count = 0;
         out_of_memory(x);
         return;
@@ -275,6 +365,10 @@ static void on_started(struct mtr_exchange *x)
     x->usage.prompt_tokens = x->job.prompt_tokens;
     x->answer->usage = &x->usage;
     x->answer->ops->begin(x->answer, &x->out);
+    if (!x->request.background)
+        return;
+    add_background(x);
+    x->detached = !x->request.stream;
 }
 
 static void count_token(struct mtr_exchange *x)
@@ -407,7 +501,8 @@ static void cut_stalled(struct mtr_exchange *x, uint64_t now)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
         shutdown(fd, SHUT_RDWR);
     }
-    mtr_engine_cancel(x->thread->http->engine, &x->job);
+    if (!goes_on(x))
+        mtr_engine_cancel(x->thread->http->engine, &x->job);
 }
 
 /* A stream that has had nothing to say for so long shows that it lives: the prompt is long, or the
@@ -490,6 +585,9 @@ void mtr_exchange_start(struct mtr_http_thread *t, h2o_req_t *req,
     mtr_request_id(t, x->id);
     mtr_arena_init(&x->arena, mtr_http_arena_bytes(req->entity.len));
     mtr_chat_request_init(&x->request, &x->arena);
+    x->request.store = t->http->options.store;
+    x->request.owner = access_key;
+    x->request.fresh = mtr_str(x->id);
     x->next = t->exchanges;
     if (x->next)
         x->next->previous = x;

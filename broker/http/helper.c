@@ -110,15 +110,15 @@ static struct mtr_helper *new_helper(struct mtr_http_thread *t, h2o_req_t *req,
     return NULL;
 }
 
-void mtr_helper_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m,
-                      bool need_body, mtr_helper_work task)
+static struct mtr_helper *prepare(struct mtr_http_thread *t, h2o_req_t *req,
+                                  const struct mtr_match *m, bool need_body, mtr_helper_work task)
 {
     struct mtr_error error = {0};
     uint32_t retry_s = 0;
     struct mtr_helper *h = new_helper(t, req, m, need_body, &retry_s, &error);
     if (!h) {
         mtr_respond_error(req, &error, retry_s);
-        return;
+        return NULL;
     }
     h->model = mtr_engine_model(t->http->engine);
     h->req = req;
@@ -126,5 +126,53 @@ void mtr_helper_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mt
     h->work = task;
     struct mtr_helper **link = h2o_mem_alloc_shared(&req->pool, sizeof *link, on_dispose);
     *link = h;
+    return h;
+}
+
+void mtr_helper_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m,
+                      bool need_body, mtr_helper_work task)
+{
+    struct mtr_helper *h = prepare(t, req, m, need_body, task);
+    if (h)
+        mtr_text_pool_submit(mtr_engine_text_pool(t->http->engine), &h->task);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------
+ */
+
+static bool run_call(struct mtr_helper *h, const struct mtr_json *body, struct mtr_encoder *encoder,
+                     struct mtr_error *err)
+{
+    struct mtr_http *http = h->thread->http;
+    struct mtr_call call = {
+        .store = http->options.store,
+        .owner = h->key,
+        .parts = {h->parts[0], h->parts[1]},
+        .query = h->query,
+        .body = body,
+        .arena = &h->arena,
+        .fresh = mtr_str(h->id),
+        .now = mtr_wall_seconds(),
+        .out = &h->answer,
+        .cancel = mtr_exchange_cancel,
+        .context = http,
+    };
+    return h->call(&call, err);
+}
+
+void mtr_call_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m,
+                    bool need_body, mtr_call_handler call)
+{
+    struct mtr_error error = {0};
+    if (!t->http->options.store) {
+        mtr_fail(&error, MTR_NOT_FOUND, "this server was told to keep nothing");
+        mtr_respond_error(req, &error, 0);
+        return;
+    }
+    struct mtr_helper *h = prepare(t, req, m, need_body, run_call);
+    if (!h)
+        return;
+    h->call = call;
+    mtr_request_id(t, h->id);
     mtr_text_pool_submit(mtr_engine_text_pool(t->http->engine), &h->task);
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "broker/api/protocol.h"
+#include "broker/api/stored.h"
 #include "broker/http/server.h"
 #include "common/base/clock.h"
 
@@ -46,6 +47,8 @@ struct mtr_http {
     uint16_t port;
     _Atomic uint32_t exchange_count;
     _Atomic int64_t held_bytes; /* budget.c */
+    pthread_mutex_t background_lock;
+    struct mtr_exchange *background; /* those that go on without a client */
     uint32_t thread_count;
     struct mtr_http_thread *threads; /* [thread_count] */
 };
@@ -133,6 +136,10 @@ void mtr_exchange_deliver(struct mtr_http_thread *t, struct mtr_delivery *d);
 void mtr_exchange_flush_all(struct mtr_http_thread *t);
 void mtr_exchange_watch(struct mtr_http_thread *t); /* finds clients that are gone */
 
+/* From any thread: ends the background response of that id ("resp_..."), if it runs. context: the
+ * struct mtr_http. */
+void mtr_exchange_cancel(void *context, struct mtr_str id);
+
 /* ---- Answers by one text task (helper.c) ------------------------------------------------------
  */
 
@@ -157,11 +164,17 @@ struct mtr_helper {
     struct mtr_error error;
     bool failed;
     mtr_helper_work work;
+    mtr_call_handler call; /* for calls */
+    char id[MTR_REQUEST_ID_BYTES];
 };
 
 void mtr_helper_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m,
                       bool need_body, mtr_helper_work task);
 void mtr_helper_done(struct mtr_message *m);
+
+/* A request about what is kept. */
+void mtr_call_start(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m,
+                    bool need_body, mtr_call_handler call);
 
 /* Pages (pages.c): each answers the request at once or through a text task. */
 typedef void (*mtr_page)(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);

@@ -15,20 +15,26 @@ struct route {
     enum access access;
     mtr_page page;
     const struct mtr_protocol *(*protocol)(void); /* or a generation */
+    mtr_call_handler call;                        /* or what is kept */
 };
 
 static const struct route routes[] = {
-    {"POST", "/v1/chat/completions", KEY, NULL, mtr_openai_chat},
-    {"POST", "/v1/completions", KEY, NULL, mtr_openai_completions},
-    {"POST", "/v1/messages", KEY, NULL, mtr_anthropic_messages},
-    {"POST", "/v1/messages/count_tokens", KEY, mtr_page_count_tokens, NULL},
-    {"GET", "/v1/models", OPEN, mtr_page_models, NULL},
-    {"GET", "/v1/models/*", OPEN, mtr_page_model, NULL},
-    {"POST", "/tokenize", HELPER, mtr_page_tokenize, NULL},
-    {"POST", "/detokenize", HELPER, mtr_page_detokenize, NULL},
-    {"GET", "/health", OPEN, mtr_page_health, NULL},
-    {"GET", "/health/live", OPEN, mtr_page_live, NULL},
-    {"GET", "/metrics", OPEN, mtr_page_metrics, NULL},
+    {"POST", "/v1/chat/completions", KEY, .protocol = mtr_openai_chat},
+    {"GET", "/v1/chat/completions", KEY, .call = mtr_stored_chat_list},
+    {"GET", "/v1/chat/completions/{}", KEY, .call = mtr_stored_chat_get},
+    {"POST", "/v1/chat/completions/{}", KEY, .call = mtr_stored_chat_update},
+    {"DELETE", "/v1/chat/completions/{}", KEY, .call = mtr_stored_chat_delete},
+    {"GET", "/v1/chat/completions/{}/messages", KEY, .call = mtr_stored_chat_messages},
+    {"POST", "/v1/completions", KEY, .protocol = mtr_openai_completions},
+    {"POST", "/v1/messages", KEY, .protocol = mtr_anthropic_messages},
+    {"POST", "/v1/messages/count_tokens", KEY, .page = mtr_page_count_tokens},
+    {"GET", "/v1/models", OPEN, .page = mtr_page_models},
+    {"GET", "/v1/models/*", OPEN, .page = mtr_page_model},
+    {"POST", "/tokenize", HELPER, .page = mtr_page_tokenize},
+    {"POST", "/detokenize", HELPER, .page = mtr_page_detokenize},
+    {"GET", "/health", OPEN, .page = mtr_page_health},
+    {"GET", "/health/live", OPEN, .page = mtr_page_live},
+    {"GET", "/metrics", OPEN, .page = mtr_page_metrics},
 };
 
 static const struct {
@@ -53,7 +59,6 @@ static const struct {
     {"/v1/evals", "evals"},
     {"/v1/containers", "containers"},
     {"/v1/lora", "adapters"},
-    {"/v1/chat/completions/", "stored completions"},
 };
 
 /* Walks both; a {} takes up to the next slash. */
@@ -146,11 +151,18 @@ static void respond_unknown(h2o_req_t *req, struct mtr_str path)
     mtr_respond_error(req, &error, 0);
 }
 
-static void respond_wrong_method(h2o_req_t *req, const char *method)
+/* The methods of all routes that the path matches. */
+static void respond_wrong_method(h2o_req_t *req, struct mtr_str path)
 {
     struct mtr_error error = {0};
-    mtr_fail(&error, MTR_UNSUPPORTED, "this path takes %s only", method);
-    mtr_add_header(req, "allow", mtr_str(method));
+    struct mtr_match m;
+    struct mtr_buf allow = {0};
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+        if (path_matches(routes[i].path, path, &m))
+            mtr_buf_printf(&allow, "%s%s", allow.len ? ", " : "", routes[i].method);
+    mtr_fail(&error, MTR_UNSUPPORTED, "this path takes %s only", allow.len ? allow.data : "");
+    mtr_add_header(req, "allow", mtr_buf_view(&allow));
+    mtr_buf_free(&allow);
     mtr_respond_error_as(req, 405, &error, 0);
 }
 
@@ -158,13 +170,13 @@ void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)
 {
     struct mtr_str path = request_path(req);
     struct mtr_str method = {req->method.base, req->method.len};
-    const struct route *other = NULL;
+    bool known = false;
     struct mtr_match m;
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
         const struct route *r = &routes[i];
         if (!path_matches(r->path, path, &m))
             continue;
-        other = r;
+        known = true;
         bool head = mtr_str_is(method, "HEAD") && strcmp(r->method, "GET") == 0;
         if (!head && !mtr_str_is(method, r->method))
             continue;
@@ -175,12 +187,14 @@ void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)
                                        req->path.len - req->query_at - 1};
         if (r->protocol)
             mtr_exchange_start(t, req, r->protocol(), m.key);
+        else if (r->call)
+            mtr_call_start(t, req, &m, strcmp(r->method, "POST") == 0, r->call);
         else
             r->page(t, req, &m);
         return;
     }
-    if (other)
-        respond_wrong_method(req, other->method);
+    if (known)
+        respond_wrong_method(req, path);
     else
         respond_unknown(req, path);
 }

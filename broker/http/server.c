@@ -210,6 +210,7 @@ struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct m
     http->log = log;
     http->clock = mtr_clock_monotonic();
     http->port = local_port(fd);
+    pthread_mutex_init(&http->background_lock, NULL);
     if (getrandom(&http->id_seed, sizeof http->id_seed, 0) != sizeof http->id_seed)
         http->id_seed = mtr_now_ns(&http->clock);
     configure(http);

@@ -14,6 +14,7 @@
 
 #include "broker/engine/engine.h"
 #include "broker/http/access.h"
+#include "broker/store/store.h"
 #include "common/base/log.h"
 
 struct mtr_http;
@@ -26,6 +27,7 @@ struct mtr_http_options {
     size_t max_body_bytes;
     size_t request_memory_bytes; /* of all requests together, bodies that still come included */
     uint64_t client_timeout_ms;  /* for a client to send a request, or to read what was sent */
+    struct mtr_store *store;     /* what clients ask to keep; outlives the server; or NULL */
     uint64_t keepalive_ms;       /* a silent stream shows that it lives; 0: it does not */
     bool strict_model;           /* requests that name another model get 404 */
     bool protect_helpers;        /* tokenize and detokenize need a key too */

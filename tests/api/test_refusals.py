@@ -56,7 +56,7 @@ def test_prompts_that_do_not_fit():
 def test_paths_and_methods():
     assert error_of(SERVER.post("/v1/embeddings", {}), 404)["message"].find("embeddings") >= 0
     error_of(SERVER.get("/nothing"), 404)
-    r = SERVER.get("/v1/chat/completions")
+    r = SERVER.get("/v1/completions")
     assert error_of(r, 405)["code"] == "method_not_allowed" and r.headers["allow"] == "POST"
     assert SERVER.request("DELETE", "/health").status == 405
     assert SERVER.request("HEAD", "/health").status == 200

@@ -73,6 +73,8 @@ class Server:
         self.log_path = os.path.join(self.folder, "log")
         self.run_dir = os.path.join(self.folder, "run")
         self.others = []
+        if "--store" not in flags:
+            flags = ("--store", os.path.join(self.folder, "store.db"), *flags)
         self.process = self.launch(*self.program(), self.model, "--port", str(self.port),
                                    "--run-dir", self.run_dir, *flags)
         try:

@@ -72,7 +72,7 @@ ROOMS = {
     "common": ["base", "numeric", "checkpoint", "config", "circuit", "wire"],
     "kernels": ["args", "host", "images"],
     "worker": ["backend", "comm", "weights", "ops", "exec"],
-    "broker": ["text", "api", "parse", "grammar", "sched", "store", "telemetry", "engine", "http"],
+    "broker": ["text", "store", "api", "parse", "grammar", "sched", "telemetry", "engine", "http"],
 }
 
 PURE_ROOMS = ("broker/sched/", "broker/parse/", "broker/text/", "broker/grammar/",
