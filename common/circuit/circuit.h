@@ -91,10 +91,18 @@ struct mtr_rename_def {
     struct mtr_expr value;
 };
 
+/* A block of a layer, where its condition holds. */
+struct mtr_kind_block {
+    uint16_t block;
+    struct mtr_expr when;
+};
+
+/* Conditions and renames may read the symbol `layer`, its number, and those that say whether a list
+ * of layers has it ("members" of a config map). */
 struct mtr_kind_def {
     const char *name; /* "full_attention" */
     uint32_t block_count, rename_count;
-    const uint16_t *blocks;
+    const struct mtr_kind_block *blocks;
     const struct mtr_rename_def *renames;
 };
 

@@ -24,7 +24,8 @@ struct reader {
     struct mtr_settings *out;
     const struct mtr_json *layers; /* a list of kinds, or NULL */
     const struct mtr_key *layers_key;
-    bool within; /* an object with the document's keys */
+    const struct mtr_json *members[MTR_MAX_MEMBERS]; /* [out->member_count] */
+    bool within;                                     /* an object with the document's keys */
     const char *set_by[MTR_MAX_SYMBOLS];
     struct mtr_error *err;
 };
@@ -213,6 +214,26 @@ static bool read_type(struct reader *r, const struct mtr_key *k, const struct mt
                   "the only heads computed here are those of language models");
 }
 
+/* Kept until the number of layers is known. */
+static bool read_members(struct reader *r, const struct mtr_key *k, const struct mtr_json *v)
+{
+    uint32_t n = r->out->member_count;
+    bool good = v->kind == MTR_JSON_ARRAY;
+    for (uint32_t i = 0; good && i < v->count; i++)
+        good = v->items[i].kind == MTR_JSON_INT;
+    if (!good)
+        return refuse(r, MTR_INVALID, k, v, "a list of layers' numbers is expected");
+    for (uint32_t i = 0; i < n; i++)
+        if (r->out->members[i].symbol == k->symbol)
+            return refuse(r, MTR_INVALID, k, v, "it is there twice");
+    if (n == MTR_MAX_MEMBERS)
+        return refuse(r, MTR_TOO_LARGE, k, v, "there are too many such lists");
+    r->members[n] = v;
+    r->out->members[n] = (struct mtr_layer_members){.symbol = k->symbol};
+    r->out->member_count++;
+    return true;
+}
+
 static bool read_key(struct reader *r, const struct mtr_key *k, const struct mtr_json *v)
 {
     bool absent = v->kind == MTR_JSON_NULL && k->kind != MTR_KEY_REQUIRE;
@@ -237,6 +258,8 @@ static bool read_key(struct reader *r, const struct mtr_key *k, const struct mtr
         return read_quant(r, k, v);
     case MTR_KEY_TYPE:
         return read_type(r, k, v);
+    case MTR_KEY_MEMBERS:
+        return read_members(r, k, v);
     case MTR_KEY_LAYERS:
         r->layers = v;
         r->layers_key = k;
@@ -397,6 +420,23 @@ static bool derive_kinds(struct reader *r, uint8_t *kinds, uint32_t count)
     return true;
 }
 
+/* A number that no layer has means none. */
+static bool fill_members(struct reader *r, uint32_t layers)
+{
+    for (uint32_t i = 0; i < r->out->member_count; i++) {
+        const struct mtr_json *list = r->members[i];
+        uint8_t *has = mtr_arena_calloc(r->arena, layers, 1);
+        if (!has)
+            return mtr_fail(r->err, MTR_NO_MEMORY, "no memory for %u layers", layers);
+        for (uint32_t k = 0; k < list->count; k++)
+            if (!list->items[k].big && list->items[k].integer >= 0 &&
+                list->items[k].integer < (int64_t)layers)
+                has[list->items[k].integer] = 1;
+        r->out->members[i].has = has;
+    }
+    return true;
+}
+
 static bool read_layers(struct reader *r)
 {
     uint32_t count = (uint32_t)mtr_symbol_get(&r->out->symbols, "layers", 0);
@@ -405,6 +445,8 @@ static bool read_layers(struct reader *r)
         return mtr_fail(r->err, MTR_NO_MEMORY, "no memory for %u layers", count);
     r->out->layers = count;
     r->out->kinds = kinds;
+    if (!fill_members(r, count))
+        return false;
     if (!r->layers)
         return derive_kinds(r, kinds, count);
     if (r->layers->kind != MTR_JSON_ARRAY || r->layers->count != count)

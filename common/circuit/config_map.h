@@ -15,6 +15,7 @@
  *   nested        an object with a map of its own, or ("document") with the document's keys again:
  *                 a language model within a larger one
  *   layers        a list with one of the listed values for each layer: their kinds
+ *   members       a list of layers' numbers: the symbol is 1 within those, 0 within others
  *   dtype, quant  the declared precision
  *
  * One circuit may have several maps, and a map has a part for each kind of document: config.json
@@ -36,6 +37,7 @@ enum mtr_key_kind {
     MTR_KEY_TOKEN,
     MTR_KEY_NESTED,
     MTR_KEY_LAYERS,
+    MTR_KEY_MEMBERS,
     MTR_KEY_DTYPE,
     MTR_KEY_QUANT,
     MTR_KEY_TYPE, /* model_type, general.architecture: chose the map */
@@ -131,6 +133,14 @@ struct mtr_known_family {
 const struct mtr_config_map *mtr_config_maps(uint32_t *count);
 const struct mtr_known_family *mtr_known_families(uint32_t *count);
 
+#define MTR_MAX_MEMBERS 4 /* lists of layers in a document */
+
+/* Which layers a list has. */
+struct mtr_layer_members {
+    uint16_t symbol;
+    const uint8_t *has; /* [layers] */
+};
+
 /* What reading a document gives. */
 struct mtr_settings {
     const struct mtr_config_map *map;
@@ -138,7 +148,9 @@ struct mtr_settings {
     const char *type; /* the document's, "mistral" */
     struct mtr_symbols symbols;
     uint32_t layers;
-    const uint8_t *kinds;           /* [layers] of the circuit's kinds */
+    const uint8_t *kinds; /* [layers] of the circuit's kinds */
+    uint32_t member_count;
+    struct mtr_layer_members members[MTR_MAX_MEMBERS]; /* of lists that the document has */
     enum mtr_format dtype;          /* declared for tensors that are not listed */
     struct mtr_quant_scheme *quant; /* or NULL */
 };

@@ -254,13 +254,50 @@ static bool add_node(struct builder *b, const struct mtr_node_def *d)
     return use_memory(b, d, n) && check_linear(b, n);
 }
 
+static bool add_block(struct builder *b, uint16_t block)
+{
+    const struct mtr_block_def *d = &b->circuit->blocks[block];
+    for (uint32_t i = 0; i < d->node_count; i++)
+        if (!add_node(b, &d->nodes[i]))
+            return false;
+    return true;
+}
+
 static bool add_blocks(struct builder *b, const uint16_t *blocks, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct mtr_block_def *block = &b->circuit->blocks[blocks[i]];
-        for (uint32_t j = 0; j < block->node_count; j++)
-            if (!add_node(b, &block->nodes[j]))
-                return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!add_block(b, blocks[i]))
+            return false;
+    return true;
+}
+
+static bool add_kind(struct builder *b, const struct mtr_kind_def *kind)
+{
+    for (uint32_t i = 0; i < kind->block_count; i++) {
+        bool wanted;
+        if (!mtr_expr_true(&kind->blocks[i].when, &b->symbols, &wanted, b->err) ||
+            (wanted && !add_block(b, kind->blocks[i].block)))
+            return false;
+    }
+    return true;
+}
+
+/* The symbols of a layer: the model's, its number, the lists that have it, its kind's renames. */
+static bool take_symbols(struct builder *b, uint32_t layer, const struct mtr_kind_def *kind)
+{
+    struct mtr_symbols numbered = b->settings->symbols;
+    mtr_symbol_set(&numbered, "layer", layer);
+    for (uint32_t i = 0; i < b->settings->member_count; i++) {
+        const struct mtr_layer_members *m = &b->settings->members[i];
+        numbered.values[m->symbol] = m->has[layer];
+        numbered.known[m->symbol] = true;
+    }
+    b->symbols = numbered;
+    for (uint32_t i = 0; i < kind->rename_count; i++) {
+        const struct mtr_rename_def *r = &kind->renames[i];
+        if (!mtr_expr_eval(&r->value, &numbered, &b->symbols.values[r->symbol], b->err))
+            return false;
+        b->symbols.known[r->symbol] = true;
     }
     return true;
 }
@@ -271,13 +308,8 @@ static bool add_layer(struct builder *b, uint32_t layer)
     const struct mtr_kind_def *kind = &b->circuit->kinds[b->settings->kinds[layer]];
     uint32_t weights = b->circuit->weight_count;
     b->layer = (uint16_t)layer;
-    b->symbols = b->settings->symbols;
-    for (uint32_t i = 0; i < kind->rename_count; i++) {
-        const struct mtr_rename_def *r = &kind->renames[i];
-        if (!mtr_expr_eval(&r->value, &b->settings->symbols, &b->symbols.values[r->symbol], b->err))
-            return false;
-        b->symbols.known[r->symbol] = true;
-    }
+    if (!take_symbols(b, layer, kind))
+        return false;
     uint16_t *outer_roles = b->roles, *outer_biases = b->biases;
     b->roles = none_list(b->arena, weights);
     b->biases = none_list(b->arena, weights);
@@ -285,7 +317,7 @@ static bool add_layer(struct builder *b, uint32_t layer)
         return mtr_fail(b->err, MTR_NO_MEMORY, "no memory for layer %u", layer);
     forget(b->caches, b->circuit->cache_count);
     forget(b->states, b->circuit->state_count);
-    bool good = add_blocks(b, kind->blocks, kind->block_count);
+    bool good = add_kind(b, kind);
     b->roles = outer_roles;
     b->biases = outer_biases;
     return good;
@@ -307,16 +339,17 @@ static bool walk(struct builder *b)
 }
 
 /* Upper bounds: every node of every block present. */
-static void count_blocks(const struct mtr_circuit *c, const uint16_t *blocks, uint32_t count,
-                         uint32_t *nodes, uint32_t *edges, uint32_t *weights)
+struct counts {
+    uint32_t nodes, edges, weights;
+};
+
+static void count_block(const struct mtr_circuit *c, uint16_t block, struct counts *n)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct mtr_block_def *block = &c->blocks[blocks[i]];
-        for (uint32_t j = 0; j < block->node_count; j++) {
-            *nodes += 1;
-            *edges += block->nodes[j].out_count;
-            *weights += block->nodes[j].binding_count;
-        }
+    const struct mtr_block_def *d = &c->blocks[block];
+    for (uint32_t i = 0; i < d->node_count; i++) {
+        n->nodes++;
+        n->edges += d->nodes[i].out_count;
+        n->weights += d->nodes[i].binding_count;
     }
 }
 
@@ -324,23 +357,26 @@ static bool allocate(struct builder *b)
 {
     const struct mtr_circuit *c = b->circuit;
     struct mtr_instance *o = b->out;
-    uint32_t nodes = 0, edges = 0, weights = 0;
-    count_blocks(c, c->pre, c->pre_count, &nodes, &edges, &weights);
+    struct counts n = {0};
+    for (uint32_t i = 0; i < c->pre_count; i++)
+        count_block(c, c->pre[i], &n);
     for (uint32_t i = 0; i < b->settings->layers; i++) {
         const struct mtr_kind_def *k = &c->kinds[b->settings->kinds[i]];
-        count_blocks(c, k->blocks, k->block_count, &nodes, &edges, &weights);
+        for (uint32_t j = 0; j < k->block_count; j++)
+            count_block(c, k->blocks[j].block, &n);
     }
-    count_blocks(c, c->post, c->post_count, &nodes, &edges, &weights);
-    if (nodes > MTR_MAX_NODES || edges > MTR_MAX_NODES || weights > MTR_MAX_NODES)
+    for (uint32_t i = 0; i < c->post_count; i++)
+        count_block(c, c->post[i], &n);
+    if (n.nodes > MTR_MAX_NODES || n.edges > MTR_MAX_NODES || n.weights > MTR_MAX_NODES)
         return mtr_fail(b->err, MTR_TOO_LARGE,
-                        "%u nodes and %u tensors; at most %u each are planned", nodes, weights,
+                        "%u nodes and %u tensors; at most %u each are planned", n.nodes, n.weights,
                         MTR_MAX_NODES);
-    o->nodes = mtr_arena_calloc(b->arena, nodes, sizeof *o->nodes);
-    o->edges = mtr_arena_calloc(b->arena, edges, sizeof *o->edges);
-    o->weights = mtr_arena_calloc(b->arena, weights, sizeof *o->weights);
+    o->nodes = mtr_arena_calloc(b->arena, n.nodes, sizeof *o->nodes);
+    o->edges = mtr_arena_calloc(b->arena, n.edges, sizeof *o->edges);
+    o->weights = mtr_arena_calloc(b->arena, n.weights, sizeof *o->weights);
     o->groups = mtr_arena_calloc(b->arena, MTR_PLAN_GROUPS, sizeof *o->groups);
-    o->caches = mtr_arena_calloc(b->arena, nodes, sizeof *o->caches);
-    o->states = mtr_arena_calloc(b->arena, nodes, sizeof *o->states);
+    o->caches = mtr_arena_calloc(b->arena, n.nodes, sizeof *o->caches);
+    o->states = mtr_arena_calloc(b->arena, n.nodes, sizeof *o->states);
     o->constants = mtr_arena_calloc(b->arena, c->table_count + 1, sizeof *o->constants);
     b->env = none_list(b->arena, c->edge_count);
     b->roles = none_list(b->arena, c->weight_count);

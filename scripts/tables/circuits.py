@@ -148,7 +148,7 @@ class Circuit:
         have = set()
         sequences = [self.pre, *[k["blocks"] for k in self.kinds.values()], self.post]
         for sequence in sequences:
-            for block in sequence:
+            for block in (name.partition(" if ")[0] for name in sequence):
                 self.find("block", block, self.where)
                 for text in self.parts["block"][block]["nodes"]:
                     name, _, _, ins, outs, _ = self.parse(block, text)
@@ -162,11 +162,13 @@ class Circuit:
     def kind(self, name, table):
         where = f"{self.where}: layer {name}"
         table = dict(table)
-        blocks = [str(self.find("block", b, where)) for b in take(table, "blocks", where)]
+        blocks = [row(self.find("block", b, where), self.out.expr(when or None, where))
+                  for b, _, when in (t.partition(" if ") for t in take(table, "blocks", where))]
         renames = [row(self.out.symbol(s), self.out.expr(e, where))
                    for s, e in take(table, "dims", where, {}).items()]
         nothing_left(table, where)
-        return row(quote(name), len(blocks), len(renames), self.out.array("uint16_t", blocks),
+        return row(quote(name), len(blocks), len(renames),
+                   self.out.array("struct mtr_kind_block", blocks),
                    self.out.array("struct mtr_rename_def", renames))
 
     def cache(self, name, table):

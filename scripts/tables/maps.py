@@ -17,7 +17,7 @@ class ConfigMap:
     """One map: its keys, defaults and checks for both kinds of document."""
 
     CLASSES = ("dim", "real", "switch", "choice", "require", "ignore", "token", "nested", "layers",
-               "dtype", "quant", "type")
+               "members", "dtype", "quant", "type")
 
     def __init__(self, out, sources, path, circuits):
         self.out, self.where = out, sources.name(path)
@@ -97,7 +97,7 @@ class ConfigMap:
         spec = table.pop(cls)
         key, _, variant = name.partition("@")
         symbol = "MTR_NONE"
-        if cls in ("dim", "real", "switch"):
+        if cls in ("dim", "real", "switch", "members"):
             symbol = self.out.symbol(spec)
         elif cls == "choice":
             symbol = self.out.symbol(spec)

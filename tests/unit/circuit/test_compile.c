@@ -15,6 +15,7 @@ START_TEST(parameter_counts_are_the_published_ones)
         {"smollm2-135m.json", 134515008},     {"qwen2.5-0.5b.json", 494032768},
         {"qwen2.5-7b-yarn.json", 7615616512}, {"qwen3-8b.json", 8190735360},
         {"llama-3.1-8b.json", 8030261248},    {"mistral-7b-v0.3.json", 7248023552},
+        {"qwen3.5-9b.json", 8953803264},      {"qwen3.5-27b.json", 26895998464},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         struct model m;

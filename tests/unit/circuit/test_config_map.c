@@ -323,6 +323,33 @@ START_TEST(a_document_within)
 }
 END_TEST
 
+/* A list of layers' numbers, of which some are of no layer. */
+START_TEST(lists_of_layers)
+{
+    static const struct {
+        const char *json, *words;
+    } wrong[] = {
+        {"3", "lonely is 3, but a list of layers' numbers is expected"},
+        {"[1, \"2\"]", "a list of layers' numbers is expected"},
+        {"[1.5]", "a list of layers' numbers is expected"},
+    };
+    static const uint8_t has[] = {0, 1, 0, 1};
+    struct mtr_settings out = {0};
+    struct reader r = {.arena = &m.arena, .out = &out, .err = &m.err};
+    const struct mtr_key key = {.name = "lonely", .kind = MTR_KEY_MEMBERS, .symbol = 7};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert(!read_key(&r, &key, parse(&m, mtr_str(wrong[i].json))));
+        ck_assert_msg(strstr(m.err.message, wrong[i].words), "%s", m.err.message);
+    }
+    const char *list = "[3, 1, 4, -1, 99999999999999999999]";
+    ck_assert(read_key(&r, &key, parse(&m, mtr_str(list))) && fill_members(&r, 4));
+    ck_assert(out.member_count == 1 && out.members[0].symbol == 7);
+    ck_assert_mem_eq(out.members[0].has, has, 4);
+    ck_assert(!read_key(&r, &key, parse(&m, mtr_str("[]"))));
+    ck_assert_msg(strstr(m.err.message, "it is there twice"), "%s", m.err.message);
+}
+END_TEST
+
 /* Kinds of layers by number, where no list says them. */
 START_TEST(kinds_by_number)
 {
@@ -384,6 +411,7 @@ MTR_CHECK_MAIN("circuit/config_map")
     tcase_add_test(tc, vocabulary_of_a_gguf_file);
     tcase_add_test(tc, a_document_within);
     tcase_add_test(tc, kinds_by_number);
+    tcase_add_test(tc, lists_of_layers);
     tcase_add_test(tc, both_spellings_give_one_plan);
     tcase_add_test(tc, any_mutation_is_read_or_refused);
 }

@@ -111,8 +111,44 @@ START_TEST(large_products_are_refused)
 }
 END_TEST
 
+/* The feed-forward block where a list of layers has the layer, and in the last one. */
+START_TEST(blocks_by_layer)
+{
+    static const uint8_t has[4] = {0, 1, 0, 0};
+    struct mtr_settings s;
+    struct mtr_plan_options o = {.hardware = "host", .cache = MTR_FORMAT_COUNT};
+    model_config(&m, "golden-llama.json");
+    ck_assert(mtr_settings_read(&m.arena, &m.source, &s, &m.err));
+    uint16_t listed = (uint16_t)mtr_symbol_find("mlp_bias"); /* any symbol */
+    const struct mtr_expr_step steps[] = {
+        {MTR_EXPR_SYMBOL, listed, 0}, {MTR_EXPR_SYMBOL, (uint16_t)mtr_symbol_find("layer"), 0},
+        {MTR_EXPR_CONST, 0, 3},       {MTR_EXPR_EQ, 0, 0},
+        {MTR_EXPR_OR, 0, 0},
+    };
+    struct mtr_config_map map = *s.map;
+    struct mtr_circuit circuit = *map.circuit;
+    struct mtr_kind_def kind = circuit.kinds[0];
+    const struct mtr_kind_block blocks[] = {
+        kind.blocks[0], {kind.blocks[1].block, {"listed or layer == 3", 5, steps}}};
+    kind.blocks = blocks;
+    circuit.kinds = &kind;
+    map.circuit = &circuit;
+    s.map = &map;
+    s.member_count = 1;
+    s.members[0] = (struct mtr_layer_members){listed, has};
+    ck_assert_msg(
+        mtr_instantiate(&m.arena, &m.source, &s, mtr_hardware_find("host"), &o, &in, &m.err), "%s",
+        m.err.message);
+    ck_assert(!node("L0.mlp_add") && node("L1.mlp_add") && !node("L2.mlp_add"));
+    ck_assert(node("L3.mlp_add") && node("L0.attn_add"));
+    ck_assert_uint_eq(in.nodes[in.node_count - 1].in[0], node("final_norm")->out[0]);
+    model_free(&m);
+}
+END_TEST
+
 MTR_CHECK_MAIN("circuit/instantiate")
 {
+    tcase_add_test(tc, blocks_by_layer);
     tcase_add_test(tc, switches_add_and_leave_out_nodes);
     tcase_add_test(tc, edges_are_written_once_before_they_are_read);
     tcase_add_test(tc, biases_follow_their_switch);
