@@ -10,6 +10,7 @@
  *   embed_<weight>           linear_<weight>            rms_norm    rotary
  *   rope_append_<cache>      attention_<cache>          add  glu  activate  scale  gather
  *   gate  slice  concat      gated_norm                 conv1d_<weight>  delta_gate  delta_rule
+ *   scan
  * (rotary and rope_append are points of module "rope", gated_norm of "rms_norm", delta_gate and
  * delta_rule of "delta", add to concat of "elementwise")
  * with <weight> and <cache> the names of common/numeric/format.h: linear_q4_1, attention_bf16.
@@ -43,11 +44,14 @@
  *   slice        a                   y                -                 FIRST [HEADS 1]
  *   concat       a b [c]             y                -                 -
  *   gated_norm   x gate              y                weight            HEADS HEAD_DIM EPS
- * ACTIVATION conv1d       x                   y                W [bias]          state; ACTIVATION
+ *                                                                       ACTIVATION [GATE_FIRST 0]
+ *   conv1d       x                   y                W [bias]          state; ACTIVATION
  *   delta_gate   a b                 decay beta       a_log dt_bias     -
  *   delta_rule   qkv decay beta      y                -                 state; HEADS KV_HEADS
  *                                                                       HEAD_DIM VALUE_DIM
  *                                                                       ATTN_SCALE [EPS -1]
+ *   scan         xbc dt              y                a_log d dt_bias   state; HEADS HEAD_DIM GROUPS
+ *                                                                       STATE_DIM [CLAMP 0]
  *
  * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up)
  * and one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of

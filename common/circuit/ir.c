@@ -19,8 +19,8 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_NORM] = {"norm", "x", "y", "weight", "eps unit_offset?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_HEAD_NORM] = {"head_norm", "x", "y", "weight?",
                           "heads? kv_heads? head_dim eps unit_offset?", MTR_ROW_SAME, MTR_MEM_NONE},
-    [MTR_OP_GATED_NORM] = {"gated_norm", "x gate", "y", "weight", "heads head_dim eps activation",
-                           MTR_ROW_SAME, MTR_MEM_NONE},
+    [MTR_OP_GATED_NORM] = {"gated_norm", "x gate", "y", "weight",
+                           "heads head_dim eps activation gate_first?", MTR_ROW_SAME, MTR_MEM_NONE},
     [MTR_OP_L2_NORM] = {"l2_norm", "x", "y", "", "heads head_dim eps", MTR_ROW_SAME, MTR_MEM_NONE},
 
     [MTR_OP_LINEAR] = {"linear", "x", "y", "weight bias?", "multiplier?", MTR_ROW_SAME,
@@ -66,8 +66,8 @@ static const struct mtr_op_info ops[MTR_OP_COUNT] = {
     [MTR_OP_DELTA_RULE] = {"delta_rule", "qkv decay beta", "y", "",
                            "heads kv_heads head_dim value_dim attn_scale eps?", MTR_ROW_SAME,
                            MTR_MEM_STATE},
-    [MTR_OP_SCAN] = {"scan", "x bc dt", "y", "a_log d dt_bias", "heads head_dim groups state_dim",
-                     MTR_ROW_SAME, MTR_MEM_STATE},
+    [MTR_OP_SCAN] = {"scan", "xbc dt", "y", "a_log d dt_bias",
+                     "heads head_dim groups state_dim clamp?", MTR_ROW_SAME, MTR_MEM_STATE},
 
     [MTR_OP_ROUTE] = {"route", "logits", "experts scales", "bias?",
                       "experts top_k scoring renormalize multiplier? groups? top_groups?",

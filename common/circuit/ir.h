@@ -36,7 +36,8 @@ enum mtr_op {
     /* Norms. */
     MTR_OP_NORM,       /* RMS over the row */
     MTR_OP_HEAD_NORM,  /* RMS over each head of the row */
-    MTR_OP_GATED_NORM, /* RMS over each head of the row, then times act(gate) */
+    MTR_OP_GATED_NORM, /* RMS over each head of the row, times act(gate) behind it or before; the
+                          weight has a head's columns, or all */
     MTR_OP_L2_NORM,    /* each head to length 1 */
 
     /* Matrices and element-wise. */
@@ -68,7 +69,7 @@ enum mtr_op {
     MTR_OP_DELTA_GATE, /* decay and learning rate of the delta rule */
     MTR_OP_DELTA_RULE, /* gated delta rule over [q | k | v], decay by head or by channel; with eps,
                           q and k are first brought to length 1 */
-    MTR_OP_SCAN,       /* selective state space (Mamba-2) */
+    MTR_OP_SCAN,       /* selective state space (Mamba-2) over [x | B | C]; clamp: the least step */
 
     /* Mixture of experts. */
     MTR_OP_ROUTE,         /* scores to top-k experts and their weights */

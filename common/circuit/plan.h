@@ -147,6 +147,7 @@ enum mtr_param {
     MTR_P_STATE_DIM,
     MTR_P_STREAMS,
     MTR_P_ITERATIONS,
+    MTR_P_GATE_FIRST, /* the gate goes before the norm */
     MTR_P_COUNT,
 };
 

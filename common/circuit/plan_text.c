@@ -42,6 +42,7 @@ static const char *const param_names[MTR_P_COUNT] = {
     [MTR_P_STATE_DIM] = "state_dim",
     [MTR_P_STREAMS] = "streams",
     [MTR_P_ITERATIONS] = "iterations",
+    [MTR_P_GATE_FIRST] = "gate_first",
 };
 
 static void put_head(struct mtr_buf *out, const struct mtr_plan *p)

@@ -24,15 +24,16 @@ struct mtr_rms_norm_args {
 
 /*
  * gated_norm: y = x / sqrt(mean(x^2) + eps) * weight * act(gate), for each head of the row by
- * itself. Grid: rows.
+ * itself; with gate_first, x * act(gate) stands in the place of x and no gate behind. Grid: rows.
  */
 struct mtr_gated_norm_args {
     const struct mtr_step_view *step;
     const void *x;      /* [tokens, heads, head_dim] activations */
     const void *gate;   /* the same shape */
-    const void *weight; /* [head_dim] */
+    const void *weight; /* [head_dim], or [heads, head_dim]: wide */
     void *y;            /* as x; may be x */
     uint32_t heads, head_dim;
+    uint32_t wide, gate_first;
     uint32_t activation; /* enum mtr_activation */
     float eps;
 };

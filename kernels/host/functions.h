@@ -41,6 +41,7 @@
     X(conv1d, conv1d_f32)                                                                          \
     X(delta, delta_gate)                                                                           \
     X(delta, delta_rule)                                                                           \
+    X(scan, scan)                                                                                  \
     X(sample, argmax)                                                                              \
     X(sample, sample)                                                                              \
     X(dummy, dummy_f32)                                                                            \

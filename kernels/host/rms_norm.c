@@ -33,12 +33,14 @@ void MTR_HOST_FN(rms_norm)(const void *arguments, const struct mtr_host_block *b
     }
 }
 
-static void gate_head(const struct mtr_gated_norm_args *args, const float *gate, float *y)
+/* y = x * act(gate); y may be x. */
+static void gate_head(const struct mtr_gated_norm_args *args, const float *x, const float *gate,
+                      float *y)
 {
     for (uint32_t i = 0; i < args->head_dim; i += 16) {
         size_t n = args->head_dim - i < 16 ? args->head_dim - i : 16;
         vf open = vf_activate(vf_load_n(gate + i, n), (enum mtr_activation)args->activation);
-        vf_store_n(y + i, vf_mul(vf_load_n(y + i, n), open), n);
+        vf_store_n(y + i, vf_mul(vf_load_n(x + i, n), open), n);
     }
 }
 
@@ -51,9 +53,15 @@ void MTR_HOST_FN(gated_norm)(const void *arguments, const struct mtr_host_block 
         for (uint32_t h = 0; h < args->heads; h++) {
             size_t at = ((size_t)r * args->heads + h) * dim;
             const float *x = (const float *)args->x + at;
-            float inverse = mtr_inverse_rms(mtr_square_sum(x, dim), dim, args->eps);
+            const float *gate = (const float *)args->gate + at;
+            const float *weight = (const float *)args->weight + (args->wide ? h * dim : 0);
             float *y = (float *)args->y + at;
-            mtr_norm_row(x, args->weight, inverse, 0, dim, y);
-            gate_head(args, (const float *)args->gate + at, y);
+            if (args->gate_first)
+                gate_head(args, x, gate, y);
+            x = args->gate_first ? y : x;
+            float inverse = mtr_inverse_rms(mtr_square_sum(x, dim), dim, args->eps);
+            mtr_norm_row(x, weight, inverse, 0, dim, y);
+            if (!args->gate_first)
+                gate_head(args, y, gate, y);
         }
 }

@@ -36,6 +36,8 @@ static const struct mtr_op_shape shapes[] = {
     {"delta", "delta_rule", mtr_op_delta_rule, 3, 1, 0, .state = true,
      .params = {MTR_P_HEADS, MTR_P_KV_HEADS, MTR_P_HEAD_DIM, MTR_P_VALUE_DIM, MTR_P_ATTN_SCALE,
                 MTR_P_COUNT}},
+    {"scan", "scan", mtr_op_scan, 2, 1, 3, .state = true,
+     .params = {MTR_P_HEADS, MTR_P_HEAD_DIM, MTR_P_GROUPS, MTR_P_STATE_DIM, MTR_P_COUNT}},
 };
 
 static bool names_function(const struct mtr_op_shape *s, const char *function)

@@ -41,6 +41,8 @@ bool mtr_op_gated_norm(const struct mtr_op_context *c, const struct mtr_resolved
         .y = mtr_op_out(c, l, 0),
         .heads = mtr_launch_u32(l, MTR_P_HEADS, 0),
         .head_dim = mtr_launch_u32(l, MTR_P_HEAD_DIM, 0),
+        .wide = c->plan->weights[l->weights[0]].cols > mtr_launch_u32(l, MTR_P_HEAD_DIM, 0),
+        .gate_first = mtr_launch_u32(l, MTR_P_GATE_FIRST, 0),
         .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
         .eps = (float)mtr_launch_real(l, MTR_P_EPS, 0),
     };

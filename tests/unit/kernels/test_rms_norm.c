@@ -74,15 +74,32 @@ START_TEST(gated_heads)
     enum { ROWS = 6, HEADS = 3, DIM = 21, ALL = ROWS * HEADS * DIM };
     struct noise n = {21};
     struct mtr_step_view step = {.tokens = ROWS};
-    float *x = noise_floats(&n, ALL), *gate = noise_floats(&n, ALL), *w = noise_floats(&n, DIM);
+    float *x = noise_floats(&n, ALL), *gate = noise_floats(&n, ALL),
+          *w = noise_floats(&n, HEADS * DIM);
     float y[ALL], first[ALL];
-    struct mtr_gated_norm_args args = {&step, x, gate, w, first, HEADS, DIM, MTR_ACT_SILU, 1e-6f};
+    struct mtr_gated_norm_args args = {.step = &step,
+                                       .x = x,
+                                       .gate = gate,
+                                       .weight = w,
+                                       .y = first,
+                                       .heads = HEADS,
+                                       .head_dim = DIM,
+                                       .wide = _i,
+                                       .gate_first = _i,
+                                       .activation = MTR_ACT_SILU,
+                                       .eps = 1e-6f};
     run_kernel("gated_norm", MTR_ISA_PORTABLE, &args, ROWS, 1);
     for (int i = 0; i < ALL; i++) {
-        double square = 0, g = gate[i];
-        for (int k = 0; k < DIM; k++)
-            square += (double)x[i / DIM * DIM + k] * (double)x[i / DIM * DIM + k];
-        double want = x[i] / sqrt(square / DIM + 1e-6) * (double)w[i % DIM] * g / (1 + exp(-g));
+        double square = 0, v[DIM];
+        for (int k = 0; k < DIM; k++) {
+            int at = i / DIM * DIM + k;
+            double g = gate[at];
+            v[k] = x[at] * (_i ? g / (1 + exp(-g)) : 1);
+            square += v[k] * v[k];
+        }
+        double g = gate[i], weight = w[_i ? i % (HEADS * DIM) : i % DIM];
+        double want = v[i % DIM] / sqrt(square / DIM + 1e-6) * weight;
+        want *= _i ? 1 : g / (1 + exp(-g));
         ck_assert_msg(fabs(first[i] - want) <= 2e-6, "%g, not %g", (double)first[i], want);
     }
     args.y = y;
@@ -100,6 +117,6 @@ END_TEST
 
 MTR_CHECK_MAIN("kernels/rms_norm")
 {
-    tcase_add_test(tc, gated_heads);
+    tcase_add_loop_test(tc, gated_heads, 0, 2);
     tcase_add_loop_test(tc, norms, 0, 8);
 }
