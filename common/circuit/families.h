@@ -50,8 +50,8 @@
  *   delta_rule   qkv decay beta      y                -                 state; HEADS KV_HEADS
  *                                                                       HEAD_DIM VALUE_DIM
  *                                                                       ATTN_SCALE [EPS -1]
- *   scan         xbc dt              y                a_log d dt_bias   state; HEADS HEAD_DIM GROUPS
- *                                                                       STATE_DIM [CLAMP 0]
+ *   scan         xbc dt              y                a_log d dt_bias   state; HEADS HEAD_DIM
+ *                                                                       GROUPS STATE_DIM [CLAMP 0]
  *
  * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up)
  * and one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of
