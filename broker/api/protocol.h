@@ -41,7 +41,7 @@ struct mtr_answer {
     struct mtr_answer_head head;
     struct mtr_arena *arena;
     const struct mtr_usage *usage; /* so far; the caller's, or NULL */
-    bool failed; /* memory ran out: the answer can't be completed */
+    bool failed;                   /* memory ran out: the answer can't be completed */
 };
 
 struct mtr_protocol {
@@ -65,6 +65,7 @@ struct mtr_protocol {
 const struct mtr_protocol *mtr_openai_chat(void);
 const struct mtr_protocol *mtr_openai_completions(void);
 const struct mtr_protocol *mtr_anthropic_messages(void);
+const struct mtr_protocol *mtr_openai_responses(void);
 
 /* The HTTP status that an error has in every protocol: 4xx and 5xx. */
 int mtr_http_status(const struct mtr_error *err);

@@ -185,6 +185,7 @@ void mtr_page_live(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_m
 void mtr_page_metrics(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
 void mtr_page_tokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
 void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
+void mtr_page_input_tokens(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
 void mtr_page_count_tokens(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m);
 
 #endif

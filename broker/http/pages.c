@@ -8,6 +8,7 @@
 
 #include "broker/api/anthropic.h"
 #include "broker/api/openai.h"
+#include "broker/api/responses.h"
 #include "broker/engine/prompt.h"
 #include "broker/http/internal.h"
 
@@ -264,20 +265,47 @@ void mtr_page_detokenize(struct mtr_http_thread *t, h2o_req_t *req, const struct
     mtr_helper_start(t, req, m, true, detokenize);
 }
 
-static bool count_tokens(struct mtr_helper *h, const struct mtr_json *body,
-                         struct mtr_encoder *encoder, struct mtr_error *err)
+/* How many tokens a protocol's request has as its prompt. */
+static bool
+count_prompt(struct mtr_helper *h, const struct mtr_json *body, struct mtr_encoder *encoder,
+             bool (*parse)(struct mtr_chat_request *, const struct mtr_json *, struct mtr_error *),
+             size_t *count, struct mtr_error *err)
 {
     struct mtr_chat_request request;
     struct mtr_ids ids = {0};
     mtr_chat_request_init(&request, &h->arena);
-    bool ok = mtr_anthropic_parse_count(&request, body, err) &&
+    request.store = h->thread->http->options.store;
+    request.owner = h->key;
+    bool ok = parse(&request, body, err) &&
               mtr_prompt_encode(h->model, &request, &request.prompts[0], encoder, &ids, err);
-    mtr_buf_printf(&h->answer, "{\"input_tokens\":%zu}", ids.count);
+    *count = ids.count;
     mtr_ids_free(&ids);
     return ok;
+}
+
+static bool count_tokens(struct mtr_helper *h, const struct mtr_json *body,
+                         struct mtr_encoder *encoder, struct mtr_error *err)
+{
+    size_t count;
+    return count_prompt(h, body, encoder, mtr_anthropic_parse_count, &count, err) &&
+           mtr_buf_printf(&h->answer, "{\"input_tokens\":%zu}", count);
 }
 
 void mtr_page_count_tokens(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
 {
     mtr_helper_start(t, req, m, true, count_tokens);
+}
+
+static bool input_tokens(struct mtr_helper *h, const struct mtr_json *body,
+                         struct mtr_encoder *encoder, struct mtr_error *err)
+{
+    size_t count;
+    return count_prompt(h, body, encoder, mtr_responses_parse_count, &count, err) &&
+           mtr_buf_printf(&h->answer, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
+                          count);
+}
+
+void mtr_page_input_tokens(struct mtr_http_thread *t, h2o_req_t *req, const struct mtr_match *m)
+{
+    mtr_helper_start(t, req, m, true, input_tokens);
 }

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "broker/api/responses.h"
 #include "broker/http/internal.h"
 #include "common/base/clock.h"
 
@@ -26,6 +27,20 @@ static const struct route routes[] = {
     {"DELETE", "/v1/chat/completions/{}", KEY, .call = mtr_stored_chat_delete},
     {"GET", "/v1/chat/completions/{}/messages", KEY, .call = mtr_stored_chat_messages},
     {"POST", "/v1/completions", KEY, .protocol = mtr_openai_completions},
+    {"POST", "/v1/responses", KEY, .protocol = mtr_openai_responses},
+    {"POST", "/v1/responses/input_tokens", KEY, .page = mtr_page_input_tokens},
+    {"GET", "/v1/responses/{}", KEY, .call = mtr_response_get},
+    {"DELETE", "/v1/responses/{}", KEY, .call = mtr_response_delete},
+    {"POST", "/v1/responses/{}/cancel", KEY, .call = mtr_response_cancel},
+    {"GET", "/v1/responses/{}/input_items", KEY, .call = mtr_response_input_items},
+    {"POST", "/v1/conversations", KEY, .call = mtr_conversation_create},
+    {"GET", "/v1/conversations/{}", KEY, .call = mtr_conversation_get},
+    {"POST", "/v1/conversations/{}", KEY, .call = mtr_conversation_update},
+    {"DELETE", "/v1/conversations/{}", KEY, .call = mtr_conversation_delete},
+    {"GET", "/v1/conversations/{}/items", KEY, .call = mtr_conversation_items},
+    {"POST", "/v1/conversations/{}/items", KEY, .call = mtr_conversation_add_items},
+    {"GET", "/v1/conversations/{}/items/{}", KEY, .call = mtr_conversation_item},
+    {"DELETE", "/v1/conversations/{}/items/{}", KEY, .call = mtr_conversation_delete_item},
     {"POST", "/v1/messages", KEY, .protocol = mtr_anthropic_messages},
     {"POST", "/v1/messages/count_tokens", KEY, .page = mtr_page_count_tokens},
     {"GET", "/v1/models", OPEN, .page = mtr_page_models},
@@ -41,8 +56,7 @@ static const struct {
     const char *prefix, *what;
 } unsupported[] = {
     {"/v1/embeddings", "embeddings"},
-    {"/v1/responses", "the Responses API"},
-    {"/v1/conversations", "conversations"},
+    {"/v1/responses/compact", "compaction"},
     {"/v1/messages/batches", "batches of messages"},
     {"/v1/audio", "audio"},
     {"/v1/images", "images"},
@@ -188,7 +202,7 @@ void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)
         if (r->protocol)
             mtr_exchange_start(t, req, r->protocol(), m.key);
         else if (r->call)
-            mtr_call_start(t, req, &m, strcmp(r->method, "POST") == 0, r->call);
+            mtr_call_start(t, req, &m, false, r->call);
         else
             r->page(t, req, &m);
         return;

@@ -140,7 +140,7 @@ def test_errors():
     assert refusal(openai.BadRequestError, chat, temperature=9, stream=True).param == "temperature"
     e = refusal(openai.NotFoundError, CLIENT.embeddings.create, model="m", input="x")
     assert "not supported" in e.message
-    refusal(openai.NotFoundError, CLIENT.responses.create, model="m", input="x")
+    refusal(openai.NotFoundError, CLIENT.responses.retrieve, "resp_never")
 
 
 def test_keys():
