@@ -14,7 +14,7 @@ import time
 
 from server import Server, run_tests, tiny_model
 
-FAMILIES = ["qwen3_5"]
+FAMILIES = ["qwen3_5", "qwen3_next-dense"]
 CHUNK = 64  # tokens, at whose multiples a prompt may be picked up again
 TURNS = 10
 TEXTS = [f"Tell me the story of number {i}, at length." for i in range(6)]

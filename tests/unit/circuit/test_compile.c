@@ -79,7 +79,8 @@ START_TEST(golden_plans)
         check_golden(&m, names[i]);
         model_free(&m);
     }
-    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block", "qwen3_5"};
+    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block", "qwen3_5",
+                                         "qwen3_next-dense"};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) {
         char file[64], name[64];
         snprintf(file, sizeof file, "../../golden/%s/config.json", scaled[i]);

@@ -350,6 +350,18 @@ START_TEST(lists_of_layers)
 }
 END_TEST
 
+START_TEST(experts_are_refused_where_there_are_none)
+{
+    static const struct refusal refusals[] = {
+        {"num_experts", "512", MTR_UNSUPPORTED, "num_experts is 512, but only 0 is computed here"},
+        {"num_experts", NULL, MTR_INVALID, "key \"num_experts\" is missing"},
+        {"linear_num_value_heads", "3", MTR_UNSUPPORTED, "divided among the key heads"},
+        {"linear_conv_kernel_dim", "17", MTR_INVALID, "linear_conv_kernel_dim is 17"},
+    };
+    CHECK_REFUSALS("../../golden/qwen3_next-dense/config.json", refusals);
+}
+END_TEST
+
 /* Kinds of layers by number, where no list says them. */
 START_TEST(kinds_by_number)
 {
@@ -410,6 +422,7 @@ MTR_CHECK_MAIN("circuit/config_map")
     tcase_add_test(tc, a_qwen2_file_needs_its_biases);
     tcase_add_test(tc, vocabulary_of_a_gguf_file);
     tcase_add_test(tc, a_document_within);
+    tcase_add_test(tc, experts_are_refused_where_there_are_none);
     tcase_add_test(tc, kinds_by_number);
     tcase_add_test(tc, lists_of_layers);
     tcase_add_test(tc, both_spellings_give_one_plan);
