@@ -69,10 +69,12 @@
 /* One compiled form of a point. All forms of a point give a row the same bits: they differ in how
  * much of the output one block of the grid covers. */
 struct mtr_point_shape {
-    const char *function;  /* the point's name, with "_r<rows>" behind where there are several */
+    const char *function;  /* the point's name, with "_r<rows>" behind where there are several; the
+                            * next ones of as many rows have "b", "c" behind that */
     uint32_t rows, cols;   /* that one block covers; 0: the launcher takes 1 row, all columns */
     uint32_t glu_cols;     /* of a gated unit, where they are fewer; 0: cols */
     bool persistent;       /* a block takes tile after tile: no more blocks than processors */
+    uint32_t fill;         /* tiles that it wants for 100 processors; else the one before runs */
     uint32_t threads;      /* of a block; the host class has no use for it */
     uint32_t shared_bytes; /* dynamic shared memory of a block */
 };

@@ -88,19 +88,24 @@ class Hardware:
         return defines.get(value, value)
 
     def shapes(self, point, where):
-        """The compiled forms of a point: [suffix of the function, rows, cols, threads, shared]."""
-        keys = ("rows", "cols", "glu_cols", "persistent", "threads", "shared_bytes")
+        """The compiled forms of a point: [suffix of the function, rows, cols, ...]."""
+        keys = ("rows", "cols", "glu_cols", "persistent", "fill", "threads", "shared_bytes")
         if "shapes" not in point:
-            return [["", *(self.number(take(point, k, where, 0), where)
-                           for k in ("tile_rows", "tile_cols", "glu_cols", "persistent",
-                                     "threads", "shared_bytes"))]]
+            numbers = [self.number(take(point, k, where, 0), where)
+                       for k in ("tile_rows", "tile_cols", "glu_cols", "threads", "shared_bytes")]
+            return [["", *numbers[:3], 0, 0, *numbers[3:]]]
         shapes = [dict(s) for s in take(point, "shapes", where)]
         numbers = [[self.number(take(s, k, where, 0), where) for k in keys] for s in shapes]
-        for shape in shapes:
+        for shape, n in zip(shapes, numbers):
             nothing_left(shape, where)
-        if not 1 < len(shapes) <= 8 or [n[0] for n in numbers] != sorted({n[0] for n in numbers}):
-            fail(where, "shapes are 2 to 8, each with more rows than the one before")
-        return [[f"_r{n[0]}", *n] for n in numbers]
+            n[4] = n[4] or n[3]  # a persistent shape's number is its fill
+            n[3] = int(n[3] > 0)
+        order = [(n[0], n[4]) for n in numbers]
+        if not 1 < len(shapes) <= 8 or order != sorted(set(order)):
+            fail(where, "shapes are 2 to 8, each with more rows or more fill than the one before")
+        rows = [n[0] for n in numbers]
+        again = [rows[:i].count(r) for i, r in enumerate(rows)]
+        return [[f"_r{n[0]}" + " bcdefgh"[a].strip(), *n] for n, a in zip(numbers, again)]
 
     def points(self, family):
         items = []

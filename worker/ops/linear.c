@@ -59,15 +59,17 @@ static uint32_t output_tiles(const struct mtr_linear_args *a, const struct mtr_p
     return tiles;
 }
 
-/* By rows; but a persistent shape with fewer tiles than the device has processors gives way to the
- * smaller one before it. */
+/* The last one for so many rows, or the nearest before it that has tiles enough. */
 static uint32_t choose_shape(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                              const struct mtr_linear_args *a, uint32_t rows)
 {
-    const struct mtr_point_shape *s = op->launch->point->shapes;
+    const struct mtr_point *p = op->launch->point;
+    const struct mtr_point_shape *s = p->shapes;
     uint32_t i = mtr_op_shape_for(op, rows);
-    while (i > 0 && s[i].persistent && s[i - 1].persistent &&
-           output_tiles(a, &s[i]) * mtr_op_tiles(rows, s[i].rows) < c->processors)
+    while (i + 1 < p->shape_count && s[i + 1].rows == s[i].rows)
+        i++;
+    while (i > 0 && 100ull * output_tiles(a, &s[i]) * mtr_op_tiles(rows, s[i].rows) <
+                        (uint64_t)s[i].fill * c->processors)
         i--;
     return i;
 }

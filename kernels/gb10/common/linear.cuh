@@ -149,35 +149,89 @@ __device__ inline uint32_t piece_at(uint32_t base, uint32_t row, uint32_t piece)
     return base + row * 128 + ((piece ^ (row & 7)) << 4);
 }
 
+// Fragments of a warp's tiles for 16 of K.
 template <class S>
-__device__ inline void multiply(float (&acc)[S::TILES_M][S::TILES_N][4], uint32_t stage)
-{
-    uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint32_t wm = warp % S::WARPS_M, wn = warp / S::WARPS_M;
-    uint32_t row_a = wm * S::TILES_M * 16 + lane % 16, half_a = lane / 16;
-    uint32_t row_b = wn * S::TILES_N * 8 + (lane & 7) + (S::TILES_N > 1 && lane & 16 ? 8 : 0);
-    uint32_t half_b = lane >> 3 & 1;
-#pragma unroll
-    for (int k = 0; k < S::KC / 16; k++) {
+struct fragments {
+    uint32_t a[S::TILES_M][4], b[S::TILES_N][2];
+};
+
+// Where a warp's fragments lie in a stage.
+template <class S>
+struct reader {
+    uint32_t row_a, half_a, row_b, half_b;
+
+    __device__ reader()
+    {
+        uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        uint32_t wm = warp % S::WARPS_M, wn = warp / S::WARPS_M;
+        row_a = wm * S::TILES_M * 16 + lane % 16;
+        half_a = lane / 16;
+        row_b = wn * S::TILES_N * 8 + (lane & 7) + (S::TILES_N > 1 && lane & 16 ? 8 : 0);
+        half_b = lane >> 3 & 1;
+    }
+
+    // Step k of the stage.
+    __device__ void load(fragments<S> &f, uint32_t stage, int k) const
+    {
         uint32_t a = stage + k / 4 * S::ROWS * 128;
         uint32_t b = stage + S::WEIGHT_BYTES + k / 4 * S::COLS * 128, piece = k % 4 * 2;
-        uint32_t fa[S::TILES_M][4], fb[S::TILES_N][2];
 #pragma unroll
         for (int i = 0; i < S::TILES_M; i++)
-            device::load_matrix4(fa[i], piece_at(a, row_a + i * 16, piece + half_a));
+            device::load_matrix4(f.a[i], piece_at(a, row_a + i * 16, piece + half_a));
         // Two n8 tiles at once: lanes 0-15 address the first, 16-31 the second.
         if constexpr (S::TILES_N == 1)
-            device::load_matrix2(fb[0], piece_at(b, row_b, piece + half_b));
+            device::load_matrix2(f.b[0], piece_at(b, row_b, piece + half_b));
         else
 #pragma unroll
             for (int j = 0; j < S::TILES_N; j += 2)
-                device::load_matrix4(fb[j][0], fb[j][1], fb[j + 1][0], fb[j + 1][1],
+                device::load_matrix4(f.b[j][0], f.b[j][1], f.b[j + 1][0], f.b[j + 1][1],
                                      piece_at(b, row_b + j * 8, piece + half_b));
+    }
+};
+
+template <class S>
+__device__ inline void multiply(float (&acc)[S::TILES_M][S::TILES_N][4], const fragments<S> &f)
+{
 #pragma unroll
-        for (int i = 0; i < S::TILES_M; i++)
+    for (int i = 0; i < S::TILES_M; i++)
 #pragma unroll
-            for (int j = 0; j < S::TILES_N; j++)
-                device::mma(acc[i][j], fa[i], fb[j]);
+        for (int j = 0; j < S::TILES_N; j++)
+            device::mma(acc[i][j], f.a[i], f.b[j]);
+}
+
+// The sums of a tile. Fragments are read AHEAD steps before they are multiplied, over the ends of
+// stages: with few warps a processor nothing else hides how long that takes, and the chain of
+// products of a long row would be most of a step.
+template <class S>
+__device__ inline void multiply_all(float (&acc)[S::TILES_M][S::TILES_N][4],
+                                    const typename S::pipe &p, uint32_t chunks)
+{
+    constexpr int STEPS = S::KC / 16, HELD = 4, AHEAD = HELD - 1;
+    static_assert(STEPS % HELD == 0, "a step's fragments lie at the same place in all stages");
+    reader<S> r;
+    fragments<S> f[HELD];
+    p.wait(0);
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++)
+        r.load(f[k], p.stage(0), k);
+    for (uint32_t c = 0; c < chunks; c++) {
+        bool more = c + 1 < chunks;
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            int next = k + AHEAD;
+            if (next < STEPS)
+                r.load(f[next % HELD], p.stage(c), next);
+            if (next == STEPS) {
+                __syncwarp(); // all lanes have read the stage
+                if (threadIdx.x % 32 == 0)
+                    p.release(c);
+                if (more)
+                    p.wait(c + 1);
+            }
+            if (next >= STEPS && more)
+                r.load(f[next % HELD], p.stage(c + 1), next - STEPS);
+            multiply<S>(acc, f[k % HELD]);
+        }
     }
 }
 
@@ -348,13 +402,7 @@ template <class S>
 __device__ inline void compute(const block<S> &b, const typename S::pipe &p, float *staged)
 {
     float acc[S::TILES_M][S::TILES_N][4] = {};
-    for (uint32_t c = 0; c < b.chunks; c++) {
-        p.wait(c);
-        multiply<S>(acc, p.stage(c));
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            p.release(c);
-    }
+    multiply_all<S>(acc, p, b.chunks);
     device::sync_some<S::COMPUTE>(1); // the stages are read: the result may go there
     stage_result<S>(acc, staged);
     device::sync_some<S::COMPUTE>(1);
@@ -362,8 +410,9 @@ __device__ inline void compute(const block<S> &b, const typename S::pipe &p, flo
     write_result<S::COLS>(b, staged, b.token0, tokens, threadIdx.x);
 }
 
-template <class S>
-__device__ inline void run(const struct mtr_linear_args &args)
+// compute_tile(block, pipe, staged) by the threads that multiply; one of another warp copies.
+template <class S, class F>
+__device__ inline void run(const struct mtr_linear_args &args, F compute_tile)
 {
     extern __shared__ __align__(1024) unsigned char memory[];
     block<S> b(args, find_tile(blockIdx.y * gridDim.x + blockIdx.x, gridDim.x, gridDim.y));
@@ -375,9 +424,17 @@ __device__ inline void run(const struct mtr_linear_args &args)
         b.copy(p);
     device::wait_for_predecessor();
     device::let_successor_start();
+    unsigned char *staged = memory + (p.stages - device::shared_address(memory));
     if (threadIdx.x < S::COMPUTE && !b.at.outside)
-        compute(b, p,
-                reinterpret_cast<float *>(memory + (p.stages - device::shared_address(memory))));
+        compute_tile(b, p, reinterpret_cast<float *>(staged));
+}
+
+template <class S>
+__device__ inline void run(const struct mtr_linear_args &args)
+{
+    run<S>(args, [](const block<S> &b, const typename S::pipe &p, float *staged) {
+        compute<S>(b, p, staged);
+    });
 }
 
 } // namespace linear

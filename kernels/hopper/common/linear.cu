@@ -10,16 +10,21 @@
 namespace
 {
 
-//                        warps  tiles   k  stages
+// What many lanes want depends on how many blocks a matrix makes: with one a processor, stages
+// enough for all that is on its way; with more, tiles of which several fit.
+//                            warps  tiles   k  stages
 using r8 = linear::shape<2, 1, 1, 1, 128, 6>;
-using r16 = linear::shape<2, 1, 1, 2, 128, 5>;
-using r32 = linear::shape<2, 1, 1, 4, 128, 4>;
-using r64 = linear::shape<2, 2, 1, 4, 128, 4>;
+using r16 = linear::shape<2, 2, 1, 1, 128, 5>;
+using r32 = linear::shape<2, 2, 1, 2, 128, 6>;
+using r64 = linear::shape<2, 2, 1, 4, 128, 6>;
+using r64b = linear::shape<2, 2, 1, 4, 128, 4>;
+using r64c = wide::tall<64, 4>;
 using r128 = wide::tile<128, 5>;
 using r256 = wide::tile<256, 4>;
 
 static_assert(r8::SHARED_BYTES == 63488 && r16::SHARED_BYTES == 63488 &&
-                  r32::SHARED_BYTES == 67584 && r64::SHARED_BYTES == 100352 &&
+                  r32::SHARED_BYTES == 100352 && r64::SHARED_BYTES == 149504 &&
+                  r64b::SHARED_BYTES == 100352 && r64c::SHARED_BYTES == 67584 &&
                   r128::SHARED_BYTES == 199680 && r256::SHARED_BYTES == 232448,
               "KERNEL_FAMILIES.toml says the same");
 
@@ -30,6 +35,13 @@ static_assert(r8::SHARED_BYTES == 63488 && r16::SHARED_BYTES == 63488 &&
         linear_bf16_##s(const __grid_constant__ struct mtr_linear_args args)                       \
     {                                                                                              \
         linear::run<s>(args);                                                                      \
+    }
+
+#define LINEAR_BF16_TALL(s)                                                                        \
+    extern "C" __global__ void __launch_bounds__(s::THREADS)                                       \
+        linear_bf16_##s(const __grid_constant__ struct mtr_linear_args args)                       \
+    {                                                                                              \
+        wide::run_tall<s>(args);                                                                   \
     }
 
 #define LINEAR_BF16_WIDE(s)                                                                        \
@@ -43,6 +55,8 @@ LINEAR_BF16(r8)
 LINEAR_BF16(r16)
 LINEAR_BF16(r32)
 LINEAR_BF16(r64)
+LINEAR_BF16(r64b)
+LINEAR_BF16_TALL(r64c)
 LINEAR_BF16_WIDE(r128)
 LINEAR_BF16_WIDE(r256)
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Prompts on Hopper: linear.cuh's tiles by the warpgroup instruction.
+// linear.cuh's tiles by the warpgroup instruction, for prompts and for steps of many lanes.
 //
-// There are as many blocks as processors, and each takes one tile after the other: while two
+// Prompts: there are as many blocks as processors, each takes one tile after the other: while two
 // warpgroups (64 weight rows each; of a gated unit one has the gates and the other what they gate)
 // bring the sums of a tile out, PASS tokens at a time through shared memory, the copying warp fills
 // the stages for the next.
+//
+// Many lanes: a block has one tile of 64 weight rows, with stages small enough for two blocks a
+// processor. What binds there is the way from the L2 cache to the processors: with half as many
+// rows a block, tokens would travel twice as often.
 #pragma once
 
 #include "kernels/gb10/common/linear.cuh"
@@ -21,6 +25,9 @@ struct tile : linear::tile<128, COLS, 64, STAGES, 256, 128> {
     static constexpr int SHARED_BYTES =
         MTR_PIPE_BYTES + STAGES * base::STAGE_BYTES + PASS * base::PITCH * 4;
 };
+
+template <int COLS, int STAGES>
+using tall = linear::tile<64, COLS, 64, STAGES, 128, 32>;
 
 // The tiles of a launch, and which of them a block has.
 template <class S>
@@ -130,6 +137,16 @@ __device__ inline void run(const struct mtr_linear_args &args)
             write_tile<S>(acc, b, staged, w.tokens);
         });
     }
+}
+
+template <class S>
+__device__ inline void run_tall(const struct mtr_linear_args &args)
+{
+    linear::run<S>(args, [](const linear::block<S> &b, const typename S::pipe &p, float *staged) {
+        float acc[S::COLS / 2];
+        multiply<S>(acc, b, p, 0);
+        write_tile<S>(acc, b, staged, device::row_count(b.a.step, b.a.rows_kind));
+    });
 }
 
 } // namespace wide

@@ -76,7 +76,8 @@ START_TEST(rows_beyond_a_tile_and_scales)
 }
 END_TEST
 
-/* Shapes of 8, 16 and 32 rows, the last two persistent, on a device of so many processors. */
+/* Shapes of 8, 16 and 32 rows, the last two persistent and only for a tile on every processor, on a
+ * device of so many. */
 static const struct mtr_mock_call *run_persistent(uint32_t rows, uint32_t processors)
 {
     static struct mtr_point point;
@@ -84,8 +85,8 @@ static const struct mtr_mock_call *run_persistent(uint32_t rows, uint32_t proces
     point = *l.point;
     point.shape_count = 3;
     for (uint32_t i = 0; i < 3; i++)
-        point.shapes[i] =
-            (struct mtr_point_shape){"linear_f32", 8u << i, TINY_VOCAB, .persistent = i > 0};
+        point.shapes[i] = (struct mtr_point_shape){"linear_f32", 8u << i, TINY_VOCAB,
+                                                   .persistent = i > 0, .fill = i > 0 ? 100 : 0};
     l.point = &point;
     r.context.processors = processors;
     r.context.rows[MTR_ROWS_OUTPUTS] = rows;
@@ -105,8 +106,31 @@ START_TEST(a_persistent_shape_has_work_for_every_processor)
     op_rig_open(&r);
     ck_assert_uint_eq(run_persistent(100, 4)->grid[0], 4); /* of 32 rows */
     ck_assert_uint_eq(run_persistent(100, 5)->grid[0], 5); /* of 16: there are 7 */
-    ck_assert_uint_eq(run_persistent(20, 9)->grid[0], 2);  /* of 16: the least that persists */
+    ck_assert_uint_eq(run_persistent(20, 9)->grid[1], 3);  /* of 8: 2 of 16 are too few */
     ck_assert_uint_eq(run_persistent(5, 9)->grid[0], 1);   /* of 8 */
+    op_rig_close(&r);
+}
+END_TEST
+
+/* Of the forms for as many rows the last that has tiles enough: they have 3, 6 and 12. */
+START_TEST(forms_for_as_many_rows)
+{
+    static struct mtr_point point;
+    static const struct mtr_point_shape forms[] = {
+        {"linear_f32", 8, TINY_VOCAB},
+        {"linear_f32", 8, (TINY_VOCAB + 1) / 2, .fill = 101},
+        {"linear_f32", 8, (TINY_VOCAB + 3) / 4, .fill = 300}};
+    op_rig_open(&r);
+    struct mtr_launch l = r.model.launches[TINY_LAUNCHES - 1];
+    point = *l.point;
+    point.shape_count = 3;
+    memcpy(point.shapes, forms, sizeof forms);
+    l.point = &point;
+    r.context.rows[MTR_ROWS_OUTPUTS] = 20;
+    for (uint32_t i = 0; i < 3; i++) {
+        r.context.processors = 6 - i;
+        ck_assert_uint_eq(op_rig_run(&r, &l)->grid[0], 1u << i);
+    }
     op_rig_close(&r);
 }
 END_TEST
@@ -118,4 +142,5 @@ MTR_CHECK_MAIN("ops/linear")
     tcase_add_test(tc, rows_beyond_a_tile_and_scales);
     tcase_add_test(tc, persistent_blocks_are_no_more_than_processors);
     tcase_add_test(tc, a_persistent_shape_has_work_for_every_processor);
+    tcase_add_test(tc, forms_for_as_many_rows);
 }
