@@ -178,6 +178,7 @@ static bool load_model(struct broker *b, struct mtr_error *err)
                 .max_sequence_tokens = o->max_seq_len,
             },
         .template_file = o->chat_template,
+        .auto_compact = o->auto_compact,
     };
     struct mtr_clock clock = mtr_clock_monotonic();
     uint64_t start = mtr_now_ns(&clock);
@@ -294,6 +295,9 @@ static bool start_http(struct broker *b, struct mtr_error *err)
         .bind = o->bind,
         .port = (uint16_t)o->port,
         .listen_fd = sd_listen_fds(1) >= 1 ? SD_LISTEN_FDS_START : -1,
+        .tls_cert = o->tls_cert,
+        .tls_key = o->tls_key,
+        .cors_origin = o->cors_origin,
         .threads = o->http_threads,
         .max_body_bytes = o->max_body_bytes,
         .request_memory_bytes = (size_t)o->max_request_mb << 20,
@@ -311,8 +315,8 @@ static bool start_http(struct broker *b, struct mtr_error *err)
     b->http = mtr_http_start(&h, b->engine, b->access, &b->log, err);
     if (!b->http)
         return false;
-    mtr_info(&b->log, "listening on http://%s:%u%s", o->bind, mtr_http_port(b->http),
-             keys ? " (API key needed)" : "");
+    mtr_info(&b->log, "listening on http%s://%s:%u%s", o->tls_cert ? "s" : "", o->bind,
+             mtr_http_port(b->http), keys ? " (API key needed)" : "");
     return true;
 }
 

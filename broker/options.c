@@ -50,6 +50,11 @@ static size_t make_http_table(struct mtr_broker_options *o, struct mtr_flag *fla
         {.kind = MTR_FLAG_SECTION, .help = "HTTP"},
         {"bind", MTR_FLAG_STRING, &o->bind, "ADDRESS", "IP address to listen on"},
         {"port", MTR_FLAG_U32, &o->port, "N", "TCP port; 0: any free one", 0, 65535},
+        {"tls-cert", MTR_FLAG_STRING, &o->tls_cert, "FILE",
+         "serve HTTPS with this certificate chain (PEM)"},
+        {"tls-key", MTR_FLAG_STRING, &o->tls_key, "FILE", "its private key (PEM)"},
+        {"cors-origin", MTR_FLAG_STRING, &o->cors_origin, "ORIGIN",
+         "let web pages of this origin call the server; *: of any"},
         {"http-threads", MTR_FLAG_U32, &o->http_threads, "N", "threads that serve HTTP", 1, 64},
         {"text-threads", MTR_FLAG_U32, &o->text_threads, "N",
          "threads for templates and tokenizing", 1, 64},
@@ -130,6 +135,9 @@ static size_t make_table(struct mtr_broker_options *o, struct mtr_flag flags[MAX
          "sequences that may wait; more get 429", 1, 1000000},
         {"max-prefill-tokens", MTR_FLAG_U32, &o->max_prefill_tokens, "N",
          "prompt tokens computed in one step; 0: what suits the class", 0, 65536},
+        {"auto-compact", MTR_FLAG_REAL, &o->auto_compact, "FRACTION",
+         "conversations longer than this part of --max-seq-len lose their oldest turns; 0: never",
+         0, 1},
         {"no-prefix-caching", MTR_FLAG_NOT, &o->prefix_caching, NULL,
          "compute every prompt from its beginning"},
         {"ssm-cache-slots", MTR_FLAG_U32, &o->ssm_cache_slots, "N",
@@ -204,6 +212,8 @@ bool mtr_broker_options_parse(struct mtr_broker_options *o, int argc, char **arg
                         "which takes %llu MB",
                         o->max_request_mb, (unsigned long long)o->max_body_bytes,
                         (unsigned long long)((largest >> 20) + 1));
+    if (!o->tls_cert != !o->tls_key)
+        return mtr_fail(err, MTR_INVALID, "--tls-cert and --tls-key belong together");
     if (!o->curve_allow != !o->curve_key)
         return mtr_fail(err, MTR_INVALID,
                         "--curve-key and --curve-allow belong together: only workers whose public "

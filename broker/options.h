@@ -21,6 +21,7 @@ struct mtr_broker_options {
     uint64_t max_body_bytes;
     uint32_t max_request_mb;
     bool strict_model;
+    const char *tls_cert, *tls_key, *cors_origin;
     const char *auth_token, *auth_tokens_file;
     uint32_t rate_limit_rpm, rate_limit_tpm, rate_burst_rpm, rate_burst_tpm;
     uint32_t request_timeout_s;
@@ -32,6 +33,7 @@ struct mtr_broker_options {
     uint32_t tbt_deadline_ms;
     uint32_t max_seq_len, max_batch_size, max_prefill_tokens, max_num_seqs;
     bool prefix_caching;
+    double auto_compact;
     uint32_t ssm_cache_slots, ssm_checkpoint_interval;
 
     const char *kv_cache_dtype;

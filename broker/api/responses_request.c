@@ -214,6 +214,14 @@ static bool f_cache_options(struct mtr_chat_request *r, const struct mtr_json *v
                           "'prompt_cache_options.prewarm' is not supported");
 }
 
+static bool f_truncation(struct mtr_chat_request *r, const struct mtr_json *v,
+                         struct mtr_error *err)
+{
+    r->truncate = is_one_of(v, (const char *const[]){"auto"}, 1);
+    return r->truncate || is_one_of(v, (const char *const[]){"disabled"}, 1) ||
+           mtr_fail_field(err, MTR_INVALID, "truncation", "'truncation' must be auto or disabled");
+}
+
 static bool f_stream_options(struct mtr_chat_request *r, const struct mtr_json *v,
                              struct mtr_error *err)
 {
@@ -260,7 +268,7 @@ static const struct mtr_field own_fields[] = {
     {"stream_options", f_stream_options, NULL, NULL},
     {"prompt_cache_options", f_cache_options, NULL, NULL},
     {"image", NULL, NULL, NULL},
-    {"truncation", NULL, "items are not left out of a conversation", "\"disabled\""},
+    {"truncation", f_truncation, NULL, NULL},
     {"context_management", NULL, "contexts are not compacted", "[]"},
     {"prompt", NULL, "this server keeps no prompt templates", NULL},
     {"moderation", NULL, "this server moderates nothing", NULL},

@@ -190,6 +190,7 @@ static bool load_plan(struct mtr_served_model *m, const struct mtr_served_model_
     if (!m->plan)
         return false;
     m->max_sequence_tokens = m->plan->limits.max_sequence_tokens;
+    m->compact_above = (uint32_t)(o->auto_compact * m->max_sequence_tokens);
     if (!choose_target(m, config.architecture, err))
         return false;
     /* The workers look too, but a checkpoint that can't be served should be refused before any is

@@ -30,6 +30,7 @@ struct mtr_served_model_options {
     uint32_t block_tokens;
     struct mtr_plan_limits limits; /* max_sequence_tokens 0: the model's context */
     const char *template_file;     /* overrides the checkpoint's, or NULL */
+    double auto_compact;           /* compact_above, as a part of the context; 0: never */
 };
 
 /* Defaults that the checkpoint recommends, then those of its MODEL.toml; absent ones are the
@@ -54,6 +55,7 @@ struct mtr_served_model {
     uint32_t stop_count;
     const uint32_t *stop_ids; /* [stop_count] end of generation */
     uint32_t max_sequence_tokens;
+    uint32_t compact_above; /* prompts longer than this lose their oldest turns; 0: never */
     int64_t created; /* seconds since 1970 */
 };
 

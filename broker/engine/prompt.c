@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "broker/engine/prompt.h"
 
+#include <string.h>
+
 #include "broker/text/template.h"
 #include "common/base/clock.h"
 
@@ -32,13 +34,14 @@ static bool add_members(struct variables *v, const struct mtr_json *object)
 }
 
 static bool collect(struct variables *v, const struct mtr_served_model *model,
-                    const struct mtr_chat_request *r, struct mtr_error *err)
+                    const struct mtr_chat_request *r, const struct mtr_json *messages,
+                    struct mtr_error *err)
 {
     struct mtr_json yes = {.kind = MTR_JSON_BOOL, .boolean = !r->continue_final_message};
     struct mtr_json none = {.kind = MTR_JSON_NULL};
     bool ok = add_members(v, model->template_defaults) && add_members(v, r->template_kwargs) &&
               add_members(v, model->template_variables) &&
-              add_variable(v, MTR_STR("messages"), *r->messages) &&
+              add_variable(v, MTR_STR("messages"), *messages) &&
               add_variable(v, MTR_STR("tools"), r->tools ? *r->tools : none) &&
               add_variable(v, MTR_STR("documents"), none) &&
               add_variable(v, MTR_STR("add_generation_prompt"), yes);
@@ -58,6 +61,16 @@ static struct mtr_jinja_time local_time(void)
     return t;
 }
 
+/* Spans of what is left after a cut. */
+static size_t clip_spans(struct mtr_text_span *spans, size_t count, size_t len)
+{
+    size_t i = 0;
+    for (size_t at = 0; i < count && at < len; at += spans[i++].len)
+        if (spans[i].len > len - at)
+            spans[i].len = len - at;
+    return i;
+}
+
 static bool encode_spans(struct mtr_template_output *text, struct mtr_encoder *encoder,
                          struct mtr_ids *out, struct mtr_error *err)
 {
@@ -67,18 +80,42 @@ static bool encode_spans(struct mtr_template_output *text, struct mtr_encoder *e
         return mtr_fail(err, MTR_NO_MEMORY, "out of memory rendering the chat template");
     for (size_t i = 0; i < text->span_count; i++)
         spans[i] = (struct mtr_text_span){text->spans[i].len, text->spans[i].from_template};
+    size_t count = clip_spans(spans, text->span_count, text->text.len);
     /* The template writes bos itself where the model wants one. */
-    return mtr_encode_spans(encoder, text->text, spans, text->span_count, 0, out, err);
+    return mtr_encode_spans(encoder, text->text, spans, count, 0, out, err);
 }
 
-static bool encode_chat(const struct mtr_served_model *model, const struct mtr_chat_request *r,
-                        struct mtr_encoder *encoder, struct mtr_ids *out, struct mtr_error *err)
+/* Where the last message's own text ends in the prompt, when the answer is to go on from it. What
+ * the template writes behind it ends a turn. Templates strip white space, so its end may be
+ * missing.
+ */
+static bool cut_behind_last(const struct mtr_json *messages, struct mtr_template_output *text,
+                            struct mtr_error *err)
+{
+    const struct mtr_json *content = mtr_json_get(&messages->items[messages->count - 1], "content");
+    struct mtr_str wanted =
+        content && content->kind == MTR_JSON_STRING ? content->text : (struct mtr_str){0};
+    size_t found = SIZE_MAX;
+    for (size_t at = mtr_str_find(text->text, wanted, 0); wanted.len && at != SIZE_MAX;
+         at = mtr_str_find(text->text, wanted, at + 1))
+        found = at;
+    if (found == SIZE_MAX)
+        return mtr_fail_field(err, MTR_UNSUPPORTED, "messages",
+                              "the answer can't go on from the last message: the chat template "
+                              "changes its text");
+    text->text.len = found + wanted.len;
+    return true;
+}
+
+static bool encode_messages(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+                            const struct mtr_json *messages, struct mtr_encoder *encoder,
+                            struct mtr_ids *out, struct mtr_error *err)
 {
     if (!model->chat_template)
         return mtr_fail_field(err, MTR_UNSUPPORTED, "messages",
                               "this model has no chat template; use /v1/completions");
     struct variables v = {.count = 0};
-    if (!collect(&v, model, r, err))
+    if (!collect(&v, model, r, messages, err))
         return false;
     struct mtr_json root = {.kind = MTR_JSON_OBJECT, .count = v.count, .members = v.members};
     struct mtr_jinja_time now = local_time();
@@ -86,9 +123,95 @@ static bool encode_chat(const struct mtr_served_model *model, const struct mtr_c
     bool ok = mtr_template_render(model->chat_template, &root, &now, NULL, &text, err);
     if (!ok && !text.raised)
         mtr_error_prefix(err, "the chat template failed");
+    ok = ok && (!r->continue_final_message || cut_behind_last(messages, &text, err));
     ok = ok && encode_spans(&text, encoder, out, err);
     mtr_template_output_free(&text);
     return ok;
+}
+
+/* ---- Long conversations -----------------------------------------------------------------------
+ */
+
+/* As many tokens as the prompt may have before turns are left out of it; 0: never are. */
+static uint32_t compact_above(const struct mtr_served_model *model,
+                              const struct mtr_chat_request *r)
+{
+    uint32_t room = model->max_sequence_tokens;
+    uint32_t answer = r->max_tokens && r->max_tokens < room / 2 ? r->max_tokens : room / 8;
+    if (model->compact_above && (!r->truncate || model->compact_above < room - answer))
+        return model->compact_above;
+    return r->truncate ? room - answer : 0;
+}
+
+/* The messages less `count` turns, the oldest ones behind the system's words at the beginning. A
+ * turn begins with a user's message; the last one always stays. */
+static bool leave_out(struct mtr_arena *arena, const struct mtr_json *messages, uint32_t count,
+                      struct mtr_json *out)
+{
+    uint32_t head = 0, from = 0, turn = 0;
+    while (head < messages->count &&
+           mtr_str_is(mtr_json_get(&messages->items[head], "role")->text, "system"))
+        head++;
+    for (from = head; from < messages->count; from++)
+        if (mtr_str_is(mtr_json_get(&messages->items[from], "role")->text, "user") &&
+            turn++ == count)
+            break;
+    uint32_t left = messages->count - from;
+    struct mtr_json *items = mtr_arena_calloc(arena, head + left + 1ul, sizeof *items);
+    if (!items)
+        return false;
+    memcpy(items, messages->items, head * sizeof *items);
+    memcpy(items + head, messages->items + from, left * sizeof *items);
+    *out = (struct mtr_json){.kind = MTR_JSON_ARRAY, .count = head + left, .items = items};
+    return true;
+}
+
+static uint32_t count_turns(const struct mtr_json *messages)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < messages->count; i++)
+        n += mtr_str_is(mtr_json_get(&messages->items[i], "role")->text, "user");
+    return n;
+}
+
+static bool encode_without(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+                           uint32_t turns, struct mtr_encoder *encoder, struct mtr_ids *out,
+                           struct mtr_error *err)
+{
+    struct mtr_json messages;
+    out->count = 0;
+    if (!leave_out(r->arena, r->messages, turns, &messages))
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory shortening the conversation");
+    return encode_messages(model, r, &messages, encoder, out, err);
+}
+
+/* Leaves out as few turns as make it fit, found by halving, or all but the last. */
+static bool encode_shorter(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+                           uint32_t limit, struct mtr_encoder *encoder, struct mtr_ids *out,
+                           struct mtr_error *err)
+{
+    uint32_t turns = count_turns(r->messages), low = 1;
+    if (turns < 2)
+        return true;
+    for (uint32_t high = turns - 1; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (!encode_without(model, r, middle, encoder, out, err))
+            return false;
+        if (out->count <= limit)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return encode_without(model, r, low, encoder, out, err);
+}
+
+static bool encode_chat(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+                        struct mtr_encoder *encoder, struct mtr_ids *out, struct mtr_error *err)
+{
+    uint32_t limit = compact_above(model, r);
+    if (!encode_messages(model, r, r->messages, encoder, out, err))
+        return false;
+    return !limit || out->count <= limit || encode_shorter(model, r, limit, encoder, out, err);
 }
 
 static bool check_ids(const struct mtr_served_model *model, const struct mtr_prompt *p,

@@ -10,6 +10,7 @@
  * slow reader makes its own buffer grow, up to a limit, and nothing else, and a busy thread sends
  * several tokens' frames in one write.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -481,12 +482,12 @@ static int own_descriptor(h2o_req_t *req)
     return sock ? h2o_socket_get_fd(sock) : -1;
 }
 
-/* HTTP/1 does not read while it answers, so a closed connection is seen by looking. */
+/* HTTP/1 does not read while it answers, so a closed connection is seen by looking; under TLS its
+ * last words stand before its end. */
 static bool is_closed(h2o_req_t *req)
 {
-    int fd = own_descriptor(req);
-    char byte;
-    return fd >= 0 && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    struct pollfd fd = {.fd = own_descriptor(req), .events = POLLRDHUP};
+    return fd.fd >= 0 && poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 /* h2o waits for ever for a reader; shutting the socket makes its write fail. Nothing that is unsent

@@ -43,6 +43,7 @@ struct mtr_http {
     struct mtr_log *log;
     struct mtr_clock clock;
     h2o_globalconf_t config;
+    SSL_CTX *tls;     /* NULL: clear text */
     uint64_t id_seed; /* request ids: unique a process and thread */
     uint16_t port;
     _Atomic uint32_t exchange_count;

@@ -180,8 +180,47 @@ static void respond_wrong_method(h2o_req_t *req, struct mtr_str path)
     mtr_respond_error_as(req, 405, &error, 0);
 }
 
+/* ---- Web pages of other origins ---------------------------------------------------------------
+ */
+
+/* Says that a page may see the answer. False: its origin is not the one that may. */
+static bool allow_origin(const struct mtr_http *http, h2o_req_t *req)
+{
+    const char *allowed_origin = http->options.cors_origin;
+    struct mtr_str origin = mtr_header(req, "origin");
+    if (!allowed_origin || !origin.ptr)
+        return false;
+    bool any = strcmp(allowed_origin, "*") == 0;
+    if (!any && !mtr_str_is(origin, allowed_origin))
+        return false;
+    mtr_add_header(req, "access-control-allow-origin", any ? MTR_STR("*") : origin);
+    mtr_add_header(req, "access-control-expose-headers",
+                   MTR_STR("x-request-id, request-id, retry-after"));
+    if (!any)
+        mtr_add_header(req, "vary", MTR_STR("origin"));
+    return true;
+}
+
+/* What a browser asks before it sends a request for such a page. */
+static void respond_preflight(h2o_req_t *req)
+{
+    struct mtr_str headers = mtr_header(req, "access-control-request-headers");
+    mtr_add_header(req, "access-control-allow-methods", MTR_STR("GET, POST, DELETE"));
+    if (headers.ptr)
+        mtr_add_header(req, "access-control-allow-headers", headers);
+    mtr_add_header(req, "access-control-max-age", MTR_STR("86400"));
+    req->res.status = 204;
+    req->res.reason = mtr_status_reason(204);
+    h2o_send_inline(req, H2O_STRLIT(""));
+}
+
 void mtr_route(struct mtr_http_thread *t, h2o_req_t *req)
 {
+    bool from_page = allow_origin(t->http, req);
+    if (from_page && h2o_memis(req->method.base, req->method.len, H2O_STRLIT("OPTIONS"))) {
+        respond_preflight(req);
+        return;
+    }
     struct mtr_str path = request_path(req);
     struct mtr_str method = {req->method.base, req->method.len};
     bool known = false;

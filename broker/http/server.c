@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -59,6 +61,33 @@ static uint16_t local_port(int fd)
     if (a.ss_family == AF_INET6)
         return ntohs(((struct sockaddr_in6 *)&a)->sin6_port);
     return a.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&a)->sin_port) : 0;
+}
+
+/* ---- TLS --------------------------------------------------------------------------------------
+ */
+
+static bool tls_failed(const char *file, struct mtr_error *err)
+{
+    char reason[256];
+    ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
+    return mtr_fail(err, MTR_INVALID, "%s: %s", file, reason);
+}
+
+/* TLS 1.2 at least, and HTTP/2 for those who ask for it. */
+static bool make_tls(const struct mtr_http_options *o, SSL_CTX **ctx, struct mtr_error *err)
+{
+    if (!o->tls_cert)
+        return true;
+    *ctx = SSL_CTX_new(TLS_server_method());
+    if (!*ctx)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory setting up TLS");
+    SSL_CTX_set_min_proto_version(*ctx, TLS1_2_VERSION);
+    h2o_ssl_register_alpn_protocols(*ctx, h2o_http2_alpn_protocols);
+    if (SSL_CTX_use_certificate_chain_file(*ctx, o->tls_cert) != 1)
+        return tls_failed(o->tls_cert, err);
+    if (SSL_CTX_use_PrivateKey_file(*ctx, o->tls_key, SSL_FILETYPE_PEM) != 1)
+        return tls_failed(o->tls_key, err);
+    return true;
 }
 
 static void on_accept(h2o_socket_t *listener, const char *error)
@@ -161,6 +190,7 @@ static bool thread_init(struct mtr_http_thread *t, struct mtr_http *http, int fd
     h2o_context_init(&t->ctx, h2o_evloop_create(), &http->config);
     t->accept.ctx = &t->ctx;
     t->accept.hosts = http->config.hosts;
+    t->accept.ssl_ctx = http->tls;
     t->listener = h2o_evloop_socket_create(t->ctx.loop, own, H2O_SOCKET_FLAG_DONT_READ);
     t->listener->data = t;
     h2o_socket_read_start(t->listener, on_accept);
@@ -211,6 +241,11 @@ struct mtr_http *mtr_http_start(const struct mtr_http_options *options, struct m
     http->clock = mtr_clock_monotonic();
     http->port = local_port(fd);
     pthread_mutex_init(&http->background_lock, NULL);
+    if (!make_tls(options, &http->tls, err)) {
+        close(fd);
+        mtr_http_free(http);
+        return NULL;
+    }
     if (getrandom(&http->id_seed, sizeof http->id_seed, 0) != sizeof http->id_seed)
         http->id_seed = mtr_now_ns(&http->clock);
     configure(http);
@@ -290,6 +325,8 @@ void mtr_http_free(struct mtr_http *h)
             free_messages(&h->threads[i].inbox);
     /* Contexts, loops and connections go with the process: h2o has no way to take them down whole.
      */
+    SSL_CTX_free(h->tls);
+    pthread_mutex_destroy(&h->background_lock);
     free(h->threads);
     free(h);
 }

@@ -23,6 +23,8 @@ struct mtr_http_options {
     const char *bind; /* address to listen on; loopback unless the operator says otherwise */
     uint16_t port;    /* 0: any free one, see mtr_http_port */
     int listen_fd;    /* a socket that systemd opened, or -1 */
+    const char *tls_cert, *tls_key; /* PEM files; NULL: clear text */
+    const char *cors_origin;        /* whose web pages may call; "*": all; NULL: none */
     uint32_t threads;
     size_t max_body_bytes;
     size_t request_memory_bytes; /* of all requests together, bodies that still come included */

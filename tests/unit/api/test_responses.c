@@ -113,6 +113,7 @@ START_TEST(bad_requests)
         {"{\"input\":\"x\",\"prompt\":{\"id\":\"p\"}}", "prompt"},
         {"{\"input\":\"x\",\"metadata\":{\"a\":1}}", "metadata"},
         {"{\"input\":\"x\",\"stream_options\":{\"include_usage\":true}}", "stream_options"},
+        {"{\"input\":\"x\",\"truncation\":\"some\"}", "truncation"},
         {"{\"input\":\"x\",\"n\":2}", "n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

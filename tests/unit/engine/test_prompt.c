@@ -134,10 +134,61 @@ START_TEST(raw_texts_and_ids)
 }
 END_TEST
 
+START_TEST(an_answer_that_was_begun)
+{
+    ck_assert(encode(mtr_anthropic_messages(),
+                     "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"so\"},"
+                     "{\"role\":\"assistant\",\"content\":\"so\"}]}"));
+    struct mtr_buf text = {0};
+    ck_assert(mtr_decode(tokenizer, ids.ids, ids.count, false, &text, &err));
+    ck_assert_msg(mtr_str_ends(mtr_buf_view(&text), MTR_STR("<|user|>so")), "%s", text.data);
+    mtr_buf_free(&text);
+    ck_assert(!encode(mtr_anthropic_messages(),
+                      "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"q\"},"
+                      "{\"role\":\"assistant\",\"content\":\"\"}]}"));
+}
+END_TEST
+
+#define TURN(text)                                                                                 \
+    "{\"role\":\"user\",\"content\":\"" text "\"},{\"role\":\"assistant\",\"content\":\"ok\"},"
+#define LONG                                                                                       \
+    "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"}," TURN("aaaa") TURN("bbbb")            \
+        TURN("cccc") "{\"role\":\"user\",\"content\":\"dddd\"}]}"
+
+static void expect_prompt(uint32_t above, const char *const *there, const char *const *gone)
+{
+    struct mtr_buf text = {0};
+    model.max_sequence_tokens = 4096;
+    model.compact_above = above;
+    ck_assert_msg(encode(mtr_openai_chat(), LONG), "%s", err.message);
+    ck_assert(mtr_decode(tokenizer, ids.ids, ids.count, false, &text, &err));
+    for (; *there; there++)
+        ck_assert_msg(strstr(text.data, *there) != NULL, "%u: %s", above, text.data);
+    for (; *gone; gone++)
+        ck_assert_msg(strstr(text.data, *gone) == NULL, "%u: %s", above, text.data);
+    mtr_buf_free(&text);
+}
+
+START_TEST(long_conversations_lose_their_oldest_turns)
+{
+    static const char *const none[] = {NULL};
+    static const char *const all[] = {"S", "aaaa", "bbbb", "cccc", "dddd", NULL};
+    static const char *const last[] = {"S", "dddd", NULL}, *const old[] = {"aaaa", "cccc", NULL};
+    expect_prompt(0, all, none);
+    uint32_t whole = (uint32_t)ids.count;
+    expect_prompt(whole, all, none);
+    expect_prompt(whole - 1, (const char *const[]){"S", "bbbb", "cccc", "dddd", NULL},
+                  (const char *const[]){"aaaa", NULL});
+    expect_prompt(1, last, old);
+}
+END_TEST
+
 MTR_CHECK_MAIN("engine/prompt")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, messages_through_the_template);
+    tcase_add_test(tc, an_answer_that_was_begun);
+    tcase_add_test(tc, long_conversations_lose_their_oldest_turns);
     tcase_add_test(tc, special_tokens_of_clients_are_text);
     tcase_add_test(tc, variables_of_the_request);
     tcase_add_test(tc, a_model_s_variables_stand_where_the_request_says_nothing);
