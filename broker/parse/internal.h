@@ -82,6 +82,7 @@ struct mtr_tag_value {
     unsigned types;
     bool json;      /* the tag says that it is JSON, strings in quotes too */
     bool streamed;  /* as a string, while it comes */
+    bool begun;     /* a byte of it was looked at */
     bool opened;    /* its key and quote were written */
     size_t scan;    /* looked at so far */
     size_t hold;    /* closing tags that may end the output begin here; SIZE_MAX */

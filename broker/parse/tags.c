@@ -510,10 +510,11 @@ enum mtr_progress mtr_value_step(struct mtr_parser *p)
         if (!p->interesting[(uint8_t)c]) {
             if (!mtr_is_space(c))
                 v->hold = SIZE_MAX;
+            v->begun = true;
             v->scan++;
             continue;
         }
-        bool start = v->scan == p->v.at && !v->opened;
+        bool start = !v->begun;
         if (cut_tag(p, v->scan, start || at_line_start(p, v->scan))) {
             size_t end = v->hold != SIZE_MAX ? v->hold : v->scan;
             return end_value(p, end, p->v.s.len, v->hold == SIZE_MAX);
@@ -523,6 +524,7 @@ enum mtr_progress mtr_value_step(struct mtr_parser *p)
             return end_value(p, v->scan, next, false);
         if (r == MTR_MORE)
             return value_waits(p);
+        v->begun = true;
         v->scan += skip;
     }
     return value_waits(p);
@@ -639,6 +641,8 @@ static enum mtr_progress stray_text(struct mtr_parser *p, size_t at)
     size_t end = at + 1;
     while (!mtr_at_end(p, end) && !p->interesting[(uint8_t)p->v.s.ptr[end]])
         end++;
+    while (end > at + 1 && mtr_is_space(p->v.s.ptr[end - 1]))
+        end--; /* what touches a tag goes with it */
     mtr_buf_str(&p->stray, mtr_str_sub(p->v.s, p->v.at, end - p->v.at));
     p->v.at = end;
     return MTR_YES;
