@@ -30,12 +30,17 @@ static const struct mtr_parse_token *token_at(const struct mtr_parser *p, size_t
     return NULL;
 }
 
-/* A hidden token's spelling counts only where the token came. */
+bool mtr_parser_hides(const struct mtr_parser *p, struct mtr_str spelling)
+{
+    return is_hidden(p->setup.tools, spelling) || is_hidden(p->think, spelling);
+}
+
+/* A hidden token's spelling counts only where the token came, if the vocabulary has it. */
 static bool is_real(const struct mtr_parser *p, size_t at, struct mtr_str word)
 {
-    if (!p->setup.tokens_told || p->v.s.ptr != p->in.data)
+    if (!p->setup.tokenizer || p->v.s.ptr != p->in.data || token_at(p, at))
         return true;
-    return token_at(p, at) || !(is_hidden(p->format, word) || is_hidden(p->think, word));
+    return !mtr_parser_hides(p, word) || mtr_token_id(p->setup.tokenizer, word) == MTR_TOKEN_NONE;
 }
 
 enum mtr_progress mtr_look(const struct mtr_parser *p, size_t at, const char *word)
@@ -113,7 +118,7 @@ enum mtr_progress mtr_look_hidden(const struct mtr_parser *p, size_t at, size_t 
         if (c != MTR_NO)
             return c;
     }
-    if (p->setup.tokens_told && p->v.s.ptr == p->in.data) {
+    if (p->token_count && p->v.s.ptr == p->in.data) {
         const struct mtr_parse_token *t = token_at(p, at);
         if (t) {
             *len = t->len;

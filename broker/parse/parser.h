@@ -16,6 +16,7 @@
 #define MTR_PARSE_PARSER_H
 
 #include "broker/parse/format.h"
+#include "broker/text/tokenizer.h"
 #include "common/base/buf.h"
 #include "common/base/json.h"
 
@@ -35,8 +36,9 @@ struct mtr_parser_setup {
     const struct mtr_parse_format *reasoning; /* how reasoning is marked, or NULL: it is content */
     const struct mtr_json *declared;          /* OpenAI tool objects; NULL or []: no call is one */
     struct mtr_str prompt_tail;               /* the end of the rendered prompt */
-    bool tokens_told; /* special tokens come by mtr_parser_token() only; their text typed by the
-                         model with other tokens is text */
+    /* Not NULL: hidden tokens that this vocabulary has count only where mtr_parser_token() tells
+     * them; their text written with other tokens is text. */
+    const struct mtr_tokenizer *tokenizer;
     mtr_piece_fn piece;
     void *context;
 };
@@ -58,6 +60,9 @@ bool mtr_parser_finish(struct mtr_parser *p);
 
 /* Is what comes next reasoning, as far as is known? For counting tokens. */
 bool mtr_parser_in_reasoning(const struct mtr_parser *p);
+
+/* Is that the spelling of a token that this parser never shows? */
+bool mtr_parser_hides(const struct mtr_parser *p, struct mtr_str spelling);
 
 uint32_t mtr_parser_calls(const struct mtr_parser *p); /* that began so far */
 

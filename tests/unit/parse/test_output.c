@@ -72,7 +72,7 @@ static void begin(const char *const *stops, uint32_t stop_count)
     for (uint32_t i = 0; i < stop_count; i++)
         request.stops[i] = mtr_str(stops[i]);
     request.stop_count = stop_count;
-    mtr_output_init(&output, &request, tokenizer, 3);
+    mtr_output_init(&output, &request, tokenizer, NULL, 3);
 }
 
 static void push(uint32_t id)
