@@ -179,6 +179,10 @@ static bool load_model(struct broker *b, struct mtr_error *err)
             },
         .template_file = o->chat_template,
         .auto_compact = o->auto_compact,
+        .tool_parser = o->tool_parser,
+        .reasoning_parser = o->reasoning_parser,
+        .disable_thinking = o->disable_thinking,
+        .max_thinking_budget = o->max_thinking_budget,
     };
     struct mtr_clock clock = mtr_clock_monotonic();
     uint64_t start = mtr_now_ns(&clock);
@@ -199,6 +203,10 @@ static bool load_model(struct broker *b, struct mtr_error *err)
                  "taken for %s: sampling and template as class %s has them where neither "
                  "request nor checkpoint says",
                  b->model->target->model, b->model->plan->hardware);
+    const struct mtr_formats *f = &b->model->formats;
+    if (b->model->chat_template)
+        mtr_info(&b->log, "tool calls as %s, reasoning as %s", f->tools ? f->tools->name : "none",
+                 f->reasoning ? f->reasoning->name : "none");
     if (!b->model->chat_template)
         mtr_warn(&b->log, "the model has no chat template: /v1/chat/completions will refuse");
     return true;

@@ -15,6 +15,9 @@ struct mtr_broker_options {
     const char *model; /* positional */
     const char *model_name, *cache_dir, *chat_template, *hardware, *precision, *load_format;
     uint64_t dummy_seed;
+    const char *tool_parser, *reasoning_parser; /* NULL: by the template */
+    bool disable_thinking;
+    uint32_t max_thinking_budget;
 
     const char *bind;
     uint32_t port, http_threads, text_threads;

@@ -11,6 +11,8 @@
 
 #include "broker/api/fields.h"
 #include "broker/api/openai.h"
+#include "broker/api/openai_chat_tools.h"
+#include "broker/api/tools.h"
 #include "broker/api/stored.h"
 
 #define MAX_MESSAGES 65536
@@ -96,6 +98,11 @@ static bool read_message(struct mtr_chat_request *r, const struct mtr_json *m, u
         members[i] = m->members[i];
         if (mtr_str_is(members[i].key, "role")) {
             members[i].value = (struct mtr_json){.kind = MTR_JSON_STRING, .text = mtr_str(name)};
+        } else if (mtr_str_is(members[i].key, "tool_calls")) {
+            char calls[56];
+            snprintf(calls, sizeof calls, "messages[%u].tool_calls", index);
+            if (!mtr_chat_read_calls(r->arena, &m->members[i].value, calls, &members[i].value, err))
+                return false;
         } else if (mtr_str_is(members[i].key, "content") && !absent) {
             const struct mtr_json *v = &m->members[i].value;
             if (v->kind == MTR_JSON_ARRAY) {
@@ -195,25 +202,6 @@ static bool f_modalities(struct mtr_chat_request *r, const struct mtr_json *v,
                                   "'modalities' can only be [\"text\"]");
 }
 
-static bool f_tools(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
-{
-    if (v->kind == MTR_JSON_ARRAY && v->count == 0)
-        return true;
-    return mtr_fail_field(err, MTR_UNSUPPORTED, "tools",
-                          "'tools' is not supported: no tool-call format is configured for this "
-                          "model");
-}
-
-static bool f_tool_choice(struct mtr_chat_request *r, const struct mtr_json *v,
-                          struct mtr_error *err)
-{
-    if (v->kind == MTR_JSON_STRING && (mtr_str_is(v->text, "none") || mtr_str_is(v->text, "auto")))
-        return true;
-    return mtr_fail_field(err, MTR_UNSUPPORTED, "tool_choice",
-                          "'tool_choice' can only be \"none\" or \"auto\": forced calls are not "
-                          "supported");
-}
-
 static const struct mtr_field chat_fields[] = {
     {"messages", f_messages, NULL, NULL},
     {"logprobs", f_logprobs, NULL, NULL},
@@ -221,14 +209,8 @@ static const struct mtr_field chat_fields[] = {
     {"chat_template_kwargs", f_template_kwargs, NULL, NULL},
     {"response_format", f_response_format, NULL, NULL},
     {"modalities", f_modalities, NULL, NULL},
-    {"tools", f_tools, NULL, NULL},
-    {"tool_choice", f_tool_choice, NULL, NULL},
-    {"parallel_tool_calls", NULL, NULL, NULL},
-    {"functions", NULL, "it is deprecated, and no tool-call format is configured", "[]"},
-    {"function_call", NULL, "it is deprecated, and no tool-call format is configured", "\"none\""},
     {"audio", NULL, "this model answers in text", NULL},
     {"prediction", NULL, "predicted outputs are not implemented", NULL},
-    {"reasoning_effort", NULL, "this model has no reasoning mode", "\"none\""},
     {"verbosity", NULL, "this model has no verbosity setting", "\"medium\""},
     {"web_search_options", NULL, "this server does not search the web", NULL},
     {"store", mtr_read_store, NULL, NULL},
@@ -237,25 +219,27 @@ static const struct mtr_field chat_fields[] = {
 static bool parse_chat(struct mtr_chat_request *r, const struct mtr_json *body,
                        struct mtr_error *err)
 {
-    size_t common_count;
-    const struct mtr_field *tables[] = {chat_fields, mtr_fields_common(&common_count)};
-    size_t counts[] = {sizeof chat_fields / sizeof chat_fields[0], common_count};
-    if (!mtr_fields_read(r, body, tables, 2, counts, err))
+    size_t common_count, tool_count;
+    const struct mtr_field *tables[] = {chat_fields, mtr_chat_tool_fields(&tool_count),
+                                        mtr_fields_common(&common_count)};
+    size_t counts[] = {sizeof chat_fields / sizeof chat_fields[0], tool_count, common_count};
+    if (!mtr_fields_read(r, body, tables, 3, counts, err))
         return false;
     if (!r->messages)
         return mtr_fail_field(err, MTR_INVALID, "messages", "the body has no 'messages'");
     if (r->top_logprobs && !r->logprobs)
         return mtr_fail_field(err, MTR_INVALID, "top_logprobs",
                               "'top_logprobs' needs 'logprobs': true");
-    return true;
+    return mtr_tools_check(r, "tool_choice", err);
 }
 
 /* ---- Answer -----------------------------------------------------------------------------------
  */
 
 struct chat_choice {
-    struct mtr_buf text;
-    struct mtr_buf logprobs; /* entries, comma separated */
+    struct mtr_buf text, reasoning;
+    struct mtr_buf calls;    /* entries, comma separated */
+    struct mtr_buf logprobs; /* likewise */
     enum mtr_end finish;
 };
 
@@ -356,6 +340,10 @@ static void put_delta(const struct mtr_out_event *ev, bool role, struct mtr_buf 
         mtr_buf_puts(out, ev->kind == MTR_EVENT_TEXT ? "{\"content\":" : "{\"reasoning_content\":");
         mtr_json_escape(out, ev->text);
         mtr_buf_byte(out, '}');
+    } else if (ev->kind == MTR_EVENT_TOOL_BEGIN || ev->kind == MTR_EVENT_TOOL_ARGUMENTS) {
+        mtr_buf_puts(out, "{\"tool_calls\":");
+        mtr_chat_put_call_delta(ev, out);
+        mtr_buf_byte(out, '}');
     } else {
         mtr_buf_puts(out, "{}");
     }
@@ -400,7 +388,7 @@ static void stream_event(struct mtr_answer *e, const struct mtr_out_event *ev, s
 {
     if (ev->kind == MTR_EVENT_ERROR)
         mtr_openai_stream_error(ev->error, out);
-    else
+    else if (ev->kind != MTR_EVENT_TOOL_END || ev->token_count)
         put_chunk(e, ev, false, out);
 }
 
@@ -431,6 +419,10 @@ static void whole_event(struct mtr_answer *e, const struct mtr_out_event *ev, st
     struct chat_choice *c = &((struct chat_answer *)e)->choices[ev->choice];
     if (ev->kind == MTR_EVENT_TEXT)
         e->failed |= !mtr_buf_str(&c->text, ev->text);
+    if (ev->kind == MTR_EVENT_REASONING)
+        e->failed |= !mtr_buf_str(&c->reasoning, ev->text);
+    mtr_chat_collect_call(ev, &c->calls);
+    e->failed |= c->calls.failed;
     if (ev->kind == MTR_EVENT_FINISH)
         c->finish = ev->finish;
     if (e->request->logprobs && ev->token_count) {
@@ -454,9 +446,22 @@ static void put_whole_choice(struct mtr_json_writer *w, struct mtr_answer *e, ui
     mtr_json_key(w, "role");
     mtr_json_put_cstr(w, "assistant");
     mtr_json_key(w, "content");
-    mtr_json_put_str(w, mtr_buf_view(&c->text));
+    if (c->text.len || (!c->calls.len && !c->reasoning.len))
+        mtr_json_put_str(w, mtr_buf_view(&c->text));
+    else
+        mtr_json_put_null(w);
     mtr_json_key(w, "refusal");
     mtr_json_put_null(w);
+    if (c->reasoning.len) {
+        mtr_json_key(w, "reasoning_content");
+        mtr_json_put_str(w, mtr_buf_view(&c->reasoning));
+    }
+    if (c->calls.len) {
+        mtr_json_key(w, "tool_calls");
+        mtr_json_begin_array(w);
+        mtr_json_put_raw(w, mtr_buf_view(&c->calls));
+        mtr_json_end_array(w);
+    }
     mtr_json_end_object(w);
     mtr_json_key(w, "logprobs");
     if (e->request->logprobs) {
@@ -495,6 +500,8 @@ static void release(struct mtr_answer *e)
     struct chat_answer *chat = (struct chat_answer *)e;
     for (uint32_t i = 0; i < e->request->choices; i++) {
         mtr_buf_free(&chat->choices[i].text);
+        mtr_buf_free(&chat->choices[i].reasoning);
+        mtr_buf_free(&chat->choices[i].calls);
         mtr_buf_free(&chat->choices[i].logprobs);
     }
 }

@@ -79,7 +79,7 @@ struct mtr_worker {
     uint32_t group_blocks[MTR_MAX_GROUPS];
     uint32_t snapshots;
     struct mtr_agreement agreement; /* of Ready */
-    char failure[200]; /* what it said before it went */
+    char failure[200];              /* what it said before it went */
 };
 
 struct mtr_engine {

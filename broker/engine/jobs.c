@@ -148,7 +148,7 @@ static void deliver_token(struct mtr_engine *e, struct mtr_choice *c, uint32_t t
 static bool read_request(struct mtr_job *job, struct mtr_encoder *encoder, struct mtr_error *err)
 {
     struct mtr_job_state *s = job->state;
-    const struct mtr_chat_request *r = job->request;
+    struct mtr_chat_request *r = job->request;
     if (!job->read(job, err))
         return false;
     s->prompts = mtr_arena_calloc(r->arena, r->prompt_count, sizeof *s->prompts);

@@ -77,8 +77,42 @@ static bool template_variables(struct mtr_served_model *m, struct mtr_error *err
     return true;
 }
 
-static bool load_template(struct mtr_served_model *m, const char *file, struct mtr_error *err)
+/* The tokens that end reasoning where its budget is spent. */
+static bool encode_think_end(struct mtr_served_model *m, struct mtr_error *err)
 {
+    struct mtr_buf text = {0};
+    struct mtr_ids ids = {0};
+    bool ok = true;
+    mtr_formats_think_end(m->formats.reasoning, &text);
+    struct mtr_encoder *encoder = text.len ? mtr_encoder_new(m->tokenizer) : NULL;
+    if (encoder)
+        ok = mtr_encode(encoder, mtr_buf_view(&text), MTR_ENCODE_PARSE_SPECIAL, &ids, err);
+    uint32_t *kept = mtr_arena_calloc(&m->arena, ids.count + 1, sizeof *kept);
+    if (ok && kept && ids.count)
+        memcpy(kept, ids.ids, ids.count * sizeof *kept);
+    m->think_end = kept;
+    m->think_end_count = (uint32_t)ids.count;
+    ok = ok && (kept || mtr_fail(err, MTR_NO_MEMORY, "out of memory loading the model"));
+    mtr_ids_free(&ids);
+    mtr_encoder_free(encoder);
+    mtr_buf_free(&text);
+    return ok;
+}
+
+static bool load_formats(struct mtr_served_model *m, const struct mtr_served_model_options *o,
+                         struct mtr_str source, struct mtr_error *err)
+{
+    m->disable_thinking = o->disable_thinking;
+    m->max_thinking_budget = o->max_thinking_budget;
+    return mtr_formats_choose(m->chat_template, source, o->tool_parser, o->reasoning_parser,
+                              &m->formats, err) &&
+           encode_think_end(m, err);
+}
+
+static bool load_template(struct mtr_served_model *m, const struct mtr_served_model_options *o,
+                          struct mtr_error *err)
+{
+    const char *file = o->template_file;
     struct mtr_str source = {0};
     bool ok = file ? mtr_file_read(&m->arena, file, MAX_TEMPLATE_BYTES, &source, err)
                    : mtr_checkpoint_chat_template(m->checkpoint, &m->arena, NULL, &source, err);
@@ -89,7 +123,7 @@ static bool load_template(struct mtr_served_model *m, const char *file, struct m
     m->chat_template = mtr_template_compile(&m->arena, source, err);
     if (!m->chat_template)
         return mtr_error_prefix(err, "chat template");
-    return template_variables(m, err);
+    return template_variables(m, err) && load_formats(m, o, source, err);
 }
 
 /* ---- Generation settings ----------------------------------------------------------------------
@@ -213,7 +247,7 @@ static bool load(struct mtr_served_model *m, const struct mtr_served_model_optio
     m->name = mtr_str(o->name ? o->name : m->checkpoint->name);
     m->created = mtr_wall_seconds();
     return load_plan(m, o, err) && load_tokenizer(m, err) && check_vocabulary(m, err) &&
-           load_template(m, o->template_file, err) && load_generation(m, err);
+           load_template(m, o, err) && load_generation(m, err);
 }
 
 struct mtr_served_model *mtr_served_model_load(const struct mtr_served_model_options *options,

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/engine/formats.h"
 #include "broker/text/tokenizer.h"
 #include "common/base/arena.h"
 #include "common/base/error.h"
@@ -28,9 +29,12 @@ struct mtr_served_model_options {
     bool dummy_weights; /* the checkpoint needs no tensors */
     const char *cache_format;
     uint32_t block_tokens;
-    struct mtr_plan_limits limits; /* max_sequence_tokens 0: the model's context */
-    const char *template_file;     /* overrides the checkpoint's, or NULL */
-    double auto_compact;           /* compact_above, as a part of the context; 0: never */
+    struct mtr_plan_limits limits;              /* max_sequence_tokens 0: the model's context */
+    const char *template_file;                  /* overrides the checkpoint's, or NULL */
+    const char *tool_parser, *reasoning_parser; /* a format's name, "none"; NULL: by the template */
+    bool disable_thinking;
+    uint32_t max_thinking_budget; /* tokens of reasoning for who does not say; 0: no limit */
+    double auto_compact;          /* compact_above, as a part of the context; 0: never */
 };
 
 /* Defaults that the checkpoint recommends, then those of its MODEL.toml; absent ones are the
@@ -49,14 +53,20 @@ struct mtr_served_model {
     const struct mtr_template *chat_template;  /* NULL: none; chat requests are refused */
     const struct mtr_json *template_variables; /* bos_token, eos_token, ... */
     const struct mtr_json *template_defaults;  /* where a request says nothing; NULL: none */
-    const struct mtr_target_model *target;     /* what the class knows of this model, or NULL */
+    struct mtr_formats formats;                /* of reasoning and calls */
+    bool disable_thinking;                     /* no request may think */
+    uint32_t max_thinking_budget;              /* 0: no limit */
+    uint32_t think_end_count;
+    const uint32_t
+        *think_end; /* [think_end_count] what ends reasoning by force; none: it can't be */
+    const struct mtr_target_model *target; /* what the class knows of this model, or NULL */
     const struct mtr_plan *plan;
     struct mtr_served_model_defaults defaults;
     uint32_t stop_count;
     const uint32_t *stop_ids; /* [stop_count] end of generation */
     uint32_t max_sequence_tokens;
     uint32_t compact_above; /* prompts longer than this lose their oldest turns; 0: never */
-    int64_t created; /* seconds since 1970 */
+    int64_t created;        /* seconds since 1970 */
 };
 
 struct mtr_served_model *mtr_served_model_load(const struct mtr_served_model_options *options,

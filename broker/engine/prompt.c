@@ -33,16 +33,38 @@ static bool add_members(struct variables *v, const struct mtr_json *object)
     return true;
 }
 
+/* Templates call it by one of these names. */
+static bool add_switch(struct variables *v, bool on)
+{
+    struct mtr_json value = {.kind = MTR_JSON_BOOL, .boolean = on};
+    return add_variable(v, MTR_STR("enable_thinking"), value) &&
+           add_variable(v, MTR_STR("thinking"), value);
+}
+
+static bool add_thinking(struct variables *v, const struct mtr_chat_request *r)
+{
+    struct mtr_json effort = {.kind = MTR_JSON_STRING, .text = r->reasoning_effort};
+    bool none = mtr_str_is(r->reasoning_effort, "none");
+    if (r->reasoning_effort.len && !add_variable(v, MTR_STR("reasoning_effort"), effort))
+        return false;
+    if (r->thinking != MTR_THINKING_DEFAULT)
+        return add_switch(v, r->thinking == MTR_THINKING_ON);
+    return !r->reasoning_effort.len || add_switch(v, !none);
+}
+
 static bool collect(struct variables *v, const struct mtr_served_model *model,
                     const struct mtr_chat_request *r, const struct mtr_json *messages,
                     struct mtr_error *err)
 {
     struct mtr_json yes = {.kind = MTR_JSON_BOOL, .boolean = !r->continue_final_message};
     struct mtr_json none = {.kind = MTR_JSON_NULL};
-    bool ok = add_members(v, model->template_defaults) && add_members(v, r->template_kwargs) &&
+    const struct mtr_json *tools = r->tool_choice == MTR_TOOL_CHOICE_NONE ? NULL : r->tools;
+    bool ok = add_members(v, model->template_defaults) && add_thinking(v, r) &&
+              add_members(v, r->template_kwargs) &&
+              (!model->disable_thinking || add_switch(v, false)) &&
               add_members(v, model->template_variables) &&
               add_variable(v, MTR_STR("messages"), *messages) &&
-              add_variable(v, MTR_STR("tools"), r->tools ? *r->tools : none) &&
+              add_variable(v, MTR_STR("tools"), tools ? *tools : none) &&
               add_variable(v, MTR_STR("documents"), none) &&
               add_variable(v, MTR_STR("add_generation_prompt"), yes);
     return ok || mtr_fail_field(err, MTR_TOO_LARGE, "chat_template_kwargs",
@@ -107,13 +129,52 @@ static bool cut_behind_last(const struct mtr_json *messages, struct mtr_template
     return true;
 }
 
-static bool encode_messages(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+/* What the model can't do is refused before anything is rendered. */
+static bool check_able(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+                       struct mtr_error *err)
+{
+    const struct mtr_template *t = model->chat_template;
+    bool thinks = model->formats.reasoning || mtr_template_uses(t, "reasoning_effort") ||
+                  mtr_template_uses(t, "enable_thinking");
+    if (r->tools && r->tool_choice != MTR_TOOL_CHOICE_NONE && !mtr_template_uses(t, "tools"))
+        return mtr_fail_field(err, MTR_UNSUPPORTED, "tools",
+                              "'tools' is not supported: this model's chat template has no place "
+                              "for them");
+    if (r->tools && r->tool_choice != MTR_TOOL_CHOICE_NONE && !model->formats.tools)
+        return mtr_fail_field(err, MTR_UNSUPPORTED, "tools",
+                              "'tools' is not supported: no format of tool calls is known for this "
+                              "model; --tool-call-parser can name one");
+    if (r->reasoning_effort.len && !mtr_str_is(r->reasoning_effort, "none") && !thinks)
+        return mtr_fail_field(
+            err, MTR_UNSUPPORTED, "reasoning_effort",
+            "'reasoning_effort' can only be \"none\": this model has no reasoning "
+            "mode");
+    if (r->thinking == MTR_THINKING_ON && !thinks)
+        return mtr_fail_field(err, MTR_UNSUPPORTED, "thinking", "this model has no reasoning mode");
+    if (r->has_thinking_budget && thinks && !model->think_end_count)
+        return mtr_fail_field(err, MTR_UNSUPPORTED, "thinking_budget",
+                              "this model's reasoning has no end that could be forced");
+    return true;
+}
+
+/* The end of the prompt, cut between characters. */
+static struct mtr_str tail_of(struct mtr_arena *arena, struct mtr_str text)
+{
+    size_t from = text.len > MTR_PROMPT_TAIL_BYTES ? text.len - MTR_PROMPT_TAIL_BYTES : 0;
+    while (from < text.len && ((uint8_t)text.ptr[from] & 0xc0) == 0x80)
+        from++;
+    return mtr_arena_str(arena, mtr_str_sub(text, from, text.len));
+}
+
+static bool encode_messages(const struct mtr_served_model *model, struct mtr_chat_request *r,
                             const struct mtr_json *messages, struct mtr_encoder *encoder,
                             struct mtr_ids *out, struct mtr_error *err)
 {
     if (!model->chat_template)
         return mtr_fail_field(err, MTR_UNSUPPORTED, "messages",
                               "this model has no chat template; use /v1/completions");
+    if (!check_able(model, r, err))
+        return false;
     struct variables v = {.count = 0};
     if (!collect(&v, model, r, messages, err))
         return false;
@@ -125,6 +186,8 @@ static bool encode_messages(const struct mtr_served_model *model, const struct m
         mtr_error_prefix(err, "the chat template failed");
     ok = ok && (!r->continue_final_message || cut_behind_last(messages, &text, err));
     ok = ok && encode_spans(&text, encoder, out, err);
+    if (ok)
+        r->prompt_tail = tail_of(r->arena, text.text);
     mtr_template_output_free(&text);
     return ok;
 }
@@ -174,7 +237,7 @@ static uint32_t count_turns(const struct mtr_json *messages)
     return n;
 }
 
-static bool encode_without(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+static bool encode_without(const struct mtr_served_model *model, struct mtr_chat_request *r,
                            uint32_t turns, struct mtr_encoder *encoder, struct mtr_ids *out,
                            struct mtr_error *err)
 {
@@ -186,7 +249,7 @@ static bool encode_without(const struct mtr_served_model *model, const struct mt
 }
 
 /* Leaves out as few turns as make it fit, found by halving, or all but the last. */
-static bool encode_shorter(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+static bool encode_shorter(const struct mtr_served_model *model, struct mtr_chat_request *r,
                            uint32_t limit, struct mtr_encoder *encoder, struct mtr_ids *out,
                            struct mtr_error *err)
 {
@@ -205,7 +268,7 @@ static bool encode_shorter(const struct mtr_served_model *model, const struct mt
     return encode_without(model, r, low, encoder, out, err);
 }
 
-static bool encode_chat(const struct mtr_served_model *model, const struct mtr_chat_request *r,
+static bool encode_chat(const struct mtr_served_model *model, struct mtr_chat_request *r,
                         struct mtr_encoder *encoder, struct mtr_ids *out, struct mtr_error *err)
 {
     uint32_t limit = compact_above(model, r);
@@ -228,7 +291,7 @@ static bool check_ids(const struct mtr_served_model *model, const struct mtr_pro
     return true;
 }
 
-bool mtr_prompt_encode(const struct mtr_served_model *model, const struct mtr_chat_request *request,
+bool mtr_prompt_encode(const struct mtr_served_model *model, struct mtr_chat_request *request,
                        const struct mtr_prompt *prompt, struct mtr_encoder *encoder,
                        struct mtr_ids *out, struct mtr_error *err)
 {

@@ -17,7 +17,7 @@
  * writer has. IDS: as they are, each checked.
  * Errors: MTR_INVALID with the template's own message, MTR_UNSUPPORTED without a template.
  */
-bool mtr_prompt_encode(const struct mtr_served_model *model, const struct mtr_chat_request *request,
+bool mtr_prompt_encode(const struct mtr_served_model *model, struct mtr_chat_request *request,
                        const struct mtr_prompt *prompt, struct mtr_encoder *encoder,
                        struct mtr_ids *out, struct mtr_error *err);
 

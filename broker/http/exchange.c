@@ -288,6 +288,8 @@ static void abandon(struct mtr_exchange *x)
 static void on_output(void *context, const struct mtr_out_event *event)
 {
     struct mtr_exchange *x = context;
+    if (event->kind == MTR_EVENT_FINISH)
+        x->usage.reasoning_tokens += event->reasoning_tokens;
     x->answer->ops->event(x->answer, event, &x->out);
     if (x->kept)
         x->kept->ops->event(x->kept, event, NULL);
@@ -361,8 +363,14 @@ static void on_started(struct mtr_exchange *x)
         out_of_memory(x);
         return;
     }
+    const struct mtr_output_formats formats = {model->formats.tools, model->formats.reasoning,
+                                               model->disable_thinking};
     for (uint32_t c = 0; c < x->choice_count; c++)
-        mtr_output_init(&x->outputs[c], &x->request, model->tokenizer, c);
+        if (!mtr_output_init(&x->outputs[c], &x->request, model->tokenizer, &formats, c)) {
+            x->choice_count = c + 1;
+            out_of_memory(x);
+            return;
+        }
     x->usage.prompt_tokens = x->job.prompt_tokens;
     x->answer->usage = &x->usage;
     x->answer->ops->begin(x->answer, &x->out);

@@ -299,8 +299,12 @@ static enum mtr_progress tags_try(struct mtr_parser *p, size_t at, struct mtr_he
     if (!wrapped && !mtr_run_at_line_start(p))
         return r;
     r = mtr_tag_open(p, at, f->call_open, f->name_attribute, &tag);
-    if (r != MTR_YES || tag.malformed || !mtr_declared(p, mtr_buf_view(&p->name), h))
-        return r == MTR_MORE ? r : MTR_NO;
+    if (r != MTR_YES)
+        return r;
+    if (tag.malformed || !mtr_declared(p, mtr_buf_view(&p->name), h)) {
+        h->refused = true;
+        return MTR_NO;
+    }
     h->form = MTR_ARGS_STREAM;
     h->state = MTR_PARSE_TAGS;
     h->body = tag.end;

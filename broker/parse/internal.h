@@ -74,6 +74,7 @@ struct mtr_header {
     bool text_cut;              /* TEXT: its end is missing */
     bool envelope;              /* an object is open around the arguments */
     bool list, wrapped, fenced;
+    bool refused; /* NO, although all that it says is there */
     size_t skipped, skipped_end; /* elements of a list that are no calls */
 };
 

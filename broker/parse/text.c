@@ -226,6 +226,9 @@ static enum mtr_progress call_at(struct mtr_parser *p)
         end_reasoning(p);
         mtr_call_begin(p, &h);
     }
+    /* An opener that is none: what closes it is text too. */
+    if (r == MTR_NO && (h.refused || mtr_look(p, p->v.at, p->format->wrap_open) == MTR_YES))
+        p->wrapped = p->list = p->after_call = false;
     return r;
 }
 
@@ -258,10 +261,6 @@ static enum mtr_progress mark_at(struct mtr_parser *p)
     r = p->format ? call_at(p) : MTR_NO;
     if (r != MTR_NO)
         return r;
-    /* An opener that is none: what closes it is text too. */
-    if (p->wrapped && (mtr_look(p, p->v.at, p->format->call_open) == MTR_YES ||
-                       mtr_look(p, p->v.at, p->format->wrap_open) == MTR_YES))
-        p->wrapped = p->list = p->after_call = false;
     r = !p->think ? MTR_NO : p->run.reasoning ? in_reasoning(p) : in_content(p);
     if (r != MTR_NO)
         return r;

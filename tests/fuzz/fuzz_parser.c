@@ -77,10 +77,15 @@ static const struct mtr_parse_format *choose(uint8_t byte)
     return f ? f : &formats[byte % count];
 }
 
-static void check_same(const struct mtr_parse_format *f, const struct mtr_buf *whole,
-                       const struct mtr_buf *cut)
+static void check_same(const struct mtr_parse_format *f, struct mtr_str text,
+                       const struct mtr_buf *whole, const struct mtr_buf *cut)
 {
     bool same = mtr_str_equal(mtr_buf_view(whole), mtr_buf_view(cut));
+    struct mtr_buf quoted = {0};
+    mtr_json_escape(&quoted, text);
+    if (!same)
+        fprintf(stderr, "%s\n", quoted.data);
+    mtr_buf_free(&quoted);
     if (!same)
         fprintf(stderr, "%s: whole:%s\n-- cut:%s\n", f->name, whole->data, cut->data);
     MTR_FUZZ_CHECK(same);
@@ -108,8 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_all(&setup, text, text.len + 1, 0, &whole);
         read_all(&setup, text, 1, 0, &bytes);
         read_all(&setup, text, 9, data[1] + 1u, &random);
-        check_same(f, &whole.all, &bytes.all);
-        check_same(f, &whole.all, &random.all);
+        check_same(f, text, &whole.all, &bytes.all);
+        check_same(f, text, &whole.all, &random.all);
         struct seen *const all[] = {&whole, &bytes, &random};
         for (int i = 0; i < 3; i++) {
             mtr_buf_free(&all[i]->all);

@@ -100,7 +100,7 @@ START_TEST(refused_fields_take_their_neutral_value)
     chat_refused("\"store\":true", "store");
     chat_refused("\"response_format\":{\"type\":\"json_object\"}", "response_format");
     chat_refused("\"tool_choice\":\"required\"", "tool_choice");
-    chat_refused("\"tools\":[{\"type\":\"function\"}]", "tools");
+    chat_refused("\"tools\":[{\"type\":\"custom\"}]", "tools");
     ck_assert_int_eq(err.code, MTR_UNSUPPORTED);
 }
 END_TEST
