@@ -145,6 +145,11 @@ static const struct mtr_field own_fields[] = {
     {"user_profile_id", NULL, NULL, NULL},
     {"workspace_id", NULL, NULL, NULL},
     {"diagnostics", NULL, NULL, NULL},
+    {"billing_policy", NULL, NULL, NULL},
+    {"fallback_credit_token", NULL, NULL, NULL},
+    {"compaction", NULL, "contexts are not compacted", NULL},
+    {"fallbacks", NULL, "there is one model here", "[]"},
+    {"thread", NULL, "this server keeps no threads", NULL},
     {"container", NULL, "this server runs no containers", NULL},
     {"mcp_servers", NULL, "this server calls no other servers", "[]"},
 };
@@ -189,21 +194,25 @@ bool mtr_anthropic_refuse_type(const struct mtr_json *block, const char *where,
                           (int)(t->text.len < 40 ? t->text.len : 40), t->text.ptr);
 }
 
+static bool no_citations(const struct mtr_json *block, const char *where, struct mtr_error *err)
+{
+    const struct mtr_json *cite = mtr_json_path(block, "citations.enabled");
+    return !cite || cite->kind != MTR_JSON_BOOL || !cite->boolean ||
+           mtr_fail_field(err, MTR_UNSUPPORTED, where,
+                          "%s asks for citations, which are not supported here", where);
+}
+
 /* {"source": {"type": "text", "data": ...}}: a document that is plain text. */
 static bool add_document(struct mtr_array *parts, const struct mtr_json *block, const char *where,
                          struct mtr_error *err)
 {
     const struct mtr_json *source = mtr_json_get(block, "source");
-    const struct mtr_json *cite = mtr_json_path(block, "citations.enabled");
     if (!source || !mtr_json_is_type(source, "text"))
         return mtr_fail_field(err, MTR_UNSUPPORTED, where,
                               "%s is a document that is no plain text, which is not supported here",
                               where);
-    if (cite && cite->kind == MTR_JSON_BOOL && cite->boolean)
-        return mtr_fail_field(err, MTR_UNSUPPORTED, where,
-                              "%s asks for citations, which are not supported here", where);
     const struct mtr_json *data = mtr_need_string(source, "data", where, err);
-    if (!data)
+    if (!data || !no_citations(block, where, err))
         return false;
     static const char *const heads[] = {"title", "context"};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
@@ -215,12 +224,34 @@ static bool add_document(struct mtr_array *parts, const struct mtr_json *block, 
     return true;
 }
 
+/* A result of the client's own search: what it is called, where it is from, what it says. */
+static bool add_search_result(struct mtr_array *parts, const struct mtr_json *block,
+                              const char *where, struct mtr_error *err)
+{
+    const struct mtr_json *title = mtr_need_string(block, "title", where, err);
+    const struct mtr_json *source = title ? mtr_need_string(block, "source", where, err) : NULL;
+    const struct mtr_json *content = mtr_json_get(block, "content");
+    if (!source || !no_citations(block, where, err))
+        return false;
+    mtr_array_add(parts, mtr_text_part(parts->arena, title->text));
+    mtr_array_add(parts, mtr_text_part(parts->arena, source->text));
+    for (uint32_t i = 0; content && content->kind == MTR_JSON_ARRAY && i < content->count; i++) {
+        const struct mtr_json *text = mtr_need_string(&content->items[i], "text", where, err);
+        if (!text)
+            return false;
+        mtr_array_add(parts, mtr_text_part(parts->arena, text->text));
+    }
+    return true;
+}
+
 /* Text of any kind as parts of a chat message. */
 static bool add_text(struct mtr_array *parts, const struct mtr_json *block, const char *where,
                      struct mtr_error *err)
 {
     if (mtr_json_is_type(block, "document"))
         return add_document(parts, block, where, err);
+    if (mtr_json_is_type(block, "search_result"))
+        return add_search_result(parts, block, where, err);
     if (!mtr_json_is_type(block, "text"))
         return mtr_anthropic_refuse_type(block, where, err);
     const struct mtr_json *text = mtr_need_string(block, "text", where, err);

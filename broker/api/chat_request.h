@@ -61,7 +61,7 @@ struct mtr_chat_request {
     const struct mtr_prompt *prompts;       /* [prompt_count] */
     const struct mtr_json *messages;        /* CHAT: array, contents flattened to strings */
     const struct mtr_json *template_kwargs; /* CHAT: object, or NULL */
-    bool truncate; /* CHAT: where it is too long, the oldest turns are left out */
+    bool truncate;               /* CHAT: where it is too long, the oldest turns are left out */
     bool continue_final_message; /* CHAT: the last message is a beginning to go on from */
 
     /* CHAT: functions that the model may call, or NULL: an array of {"type": "function",

@@ -418,6 +418,8 @@ static const struct mtr_field common_fields[] = {
     {"safety_identifier", NULL, NULL, NULL},
     {"prompt_cache_key", NULL, NULL, NULL},
     {"prompt_cache_retention", NULL, NULL, NULL},
+    {"prompt_cache_options", NULL, NULL, NULL},
+    {"moderation", NULL, "this server moderates nothing", NULL},
 };
 
 const struct mtr_field *mtr_fields_common(size_t *count)

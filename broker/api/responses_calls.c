@@ -11,6 +11,9 @@ static bool get(struct mtr_call *c, struct mtr_store_object *o, struct mtr_error
 
 static bool refuse_stream(const struct mtr_call *c, struct mtr_error *err)
 {
+    if (mtr_query_get(c, "starting_after").ptr)
+        return mtr_fail_field(err, MTR_UNSUPPORTED, "starting_after",
+                              "'starting_after' is not supported here: it needs 'stream'");
     return !mtr_str_is(mtr_query_get(c, "stream"), "true") ||
            mtr_fail_field(err, MTR_UNSUPPORTED, "stream",
                           "'stream' is not supported here: events of a kept response are not kept");

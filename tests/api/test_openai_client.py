@@ -7,12 +7,9 @@ Skipped where the package can't be imported; scripts/test puts it into BUILD/cli
 import os
 import sys
 
-sys.path.append(os.path.join(os.environ.get("MTR_BUILD_ROOT", "."), "clients"))
-try:
-    import openai
-except ImportError as e:
-    print(f"skipped: {e}")
-    sys.exit(77)
+from clients import need, refusal
+
+openai = need("openai")
 
 from server import Server, run_tests  # noqa: E402
 
@@ -24,14 +21,6 @@ def chat(**fields):
     fields = dict({"model": "gpt-4o", "messages": PROMPT, "temperature": 0, "max_tokens": 12},
                   **fields)
     return CLIENT.chat.completions.create(**fields)
-
-
-def refusal(kind, call, *arguments, **fields):
-    try:
-        call(*arguments, **fields)
-    except kind as e:
-        return e
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def test_plain():
