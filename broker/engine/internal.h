@@ -6,6 +6,7 @@
  *   engine.c   the thread's loop, creation and end
  *   jobs.c     requests into sequences, events of sequences into deliveries
  *   workers.c  the life of each worker: Hello, LoadModel, Ready, silence, loss
+ *   budget.c   how long a choice may think, and its end by force
  *   admin.c    metralectl's requests
  */
 #ifndef MTR_ENGINE_INTERNAL_H
@@ -33,6 +34,8 @@ struct mtr_choice {
     bool open;
     bool quiet; /* its text stopped it: the client has said goodbye */
     bool cached_said;
+    uint64_t seed;
+    struct mtr_budget *budget; /* of reasoning; NULL: none */
 };
 
 struct mtr_job_state {
@@ -131,6 +134,25 @@ void mtr_jobs_message(struct mtr_engine *e, struct mtr_message *m); /* JOB or CA
 void mtr_jobs_events(struct mtr_engine *e); /* takes the scheduler's events */
 void mtr_jobs_flush(struct mtr_engine *e);  /* posts the deliveries of this round */
 void mtr_jobs_cancel_all(struct mtr_engine *e);
+
+/* ---- budget.c ---------------------------------------------------------------------------------
+ */
+
+/* A budget for the choice's reasoning, if request or server set one and the model's reasoning can
+ * be ended. False: no memory. */
+bool mtr_budget_begin(struct mtr_choice *c, struct mtr_error *err);
+void mtr_budget_end(struct mtr_choice *c);
+/* Takes note of a token of the answer. True: the budget is spent, and what comes next is forced. */
+bool mtr_budget_spent(struct mtr_choice *c, uint32_t token);
+/* Is it spent before anything came? */
+bool mtr_budget_is_nothing(const struct mtr_choice *c);
+/* Was it spent? The sequence then goes on behind the forced tokens. */
+bool mtr_budget_forces(const struct mtr_choice *c);
+/* The answer so far, the forced tokens too once they were taken. */
+const struct mtr_ids *mtr_budget_output(const struct mtr_choice *c);
+/* Appends the forced tokens, at most `room` of them, to the output; *first of them is new. The
+ * choice is then as any other. False: no memory. */
+bool mtr_budget_force(struct mtr_choice *c, uint32_t room, size_t *first);
 
 /* ---- workers.c --------------------------------------------------------------------------------
  */

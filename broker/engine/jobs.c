@@ -218,6 +218,8 @@ static void free_prompts(struct mtr_job_state *s)
 {
     for (uint32_t p = 0; s->prompts && p < s->job->request->prompt_count; p++)
         mtr_ids_free(&s->prompts[p]);
+    for (uint32_t i = 0; s->choices && i < s->choice_count; i++)
+        mtr_budget_end(&s->choices[i]);
 }
 
 /* A job whose end is never heard would never be freed: without memory for another event its end
@@ -331,22 +333,47 @@ static uint64_t choice_seed(uint64_t seed, uint32_t c)
     return c ? mtr_mix64(seed ^ mtr_mix64(c)) : seed;
 }
 
-static bool submit_choice(struct mtr_engine *e, struct mtr_job_state *s, uint32_t index,
-                          uint64_t seed, struct mtr_error *err)
+/* Tokens that the choice may have; `room` is the model's for prompt and answer. */
+static uint32_t max_tokens(const struct mtr_chat_request *r, size_t prompt, uint32_t room)
 {
+    return r->max_tokens || r->no_tokens ? r->max_tokens : room - (uint32_t)prompt;
+}
+
+/* Prompt and, behind it, what of the answer is there already. */
+static bool join_tokens(const struct mtr_ids *prompt, const struct mtr_ids *output,
+                        struct mtr_sched_params *p, uint32_t **joined)
+{
+    *joined = NULL;
+    p->tokens = prompt->ids;
+    p->token_count = (uint32_t)prompt->count;
+    if (!output || !output->count)
+        return true;
+    *joined = calloc(prompt->count + output->count, sizeof **joined);
+    if (!*joined)
+        return false;
+    memcpy(*joined, prompt->ids, prompt->count * sizeof **joined);
+    memcpy(*joined + prompt->count, output->ids, output->count * sizeof **joined);
+    p->tokens = *joined;
+    p->token_count += (uint32_t)output->count;
+    return true;
+}
+
+static bool submit_choice(struct mtr_engine *e, struct mtr_choice *c, struct mtr_error *err)
+{
+    struct mtr_job_state *s = c->state;
     const struct mtr_chat_request *r = s->job->request;
-    struct mtr_choice *c = &s->choices[index];
-    const struct mtr_ids *prompt = &s->prompts[index / r->choices];
-    uint32_t stops[MTR_SCHED_MAX_STOPS];
+    const struct mtr_ids *prompt = &s->prompts[c->index / r->choices];
+    const struct mtr_ids *output = mtr_budget_output(c);
+    uint32_t stops[MTR_SCHED_MAX_STOPS], *joined;
     uint32_t room = e->model->max_sequence_tokens;
+    uint32_t done = output ? (uint32_t)output->count : 0;
     struct mtr_sched_params p = {
-        .tokens = prompt->ids,
-        .token_count = (uint32_t)prompt->count,
-        .min_tokens = r->min_tokens,
+        .min_tokens = r->min_tokens > done ? r->min_tokens - done : 0,
         .stop_ids = stops,
         .score = r->echo && r->logprobs,
         .deadline_ns = deadline(e, s->job),
-        .after = index % r->choices ? s->choices[index - index % r->choices].id : 0,
+        .after =
+            c->index % r->choices && !done ? s->choices[c->index - c->index % r->choices].id : 0,
         .user = c,
     };
     if (prompt->count >= room)
@@ -357,14 +384,34 @@ static bool submit_choice(struct mtr_engine *e, struct mtr_job_state *s, uint32_
             prompt->count, room);
     if (!collect_stops(e->model, r, stops, &p.stop_count, err))
         return false;
-    p.max_tokens = r->max_tokens || r->no_tokens ? r->max_tokens : room - (uint32_t)prompt->count;
+    if (!join_tokens(prompt, output, &p, &joined))
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory accepting the request");
+    p.max_tokens = max_tokens(r, prompt->count, room) - done;
     apply_defaults(e->model, r, &p.sampling);
-    p.sampling.seed = choice_seed(seed, index);
-    if (!mtr_sched_submit(e->sched, &p, mtr_now_ns(&e->clock), &c->id, err))
-        return false;
-    c->open = true;
-    s->open_count++;
-    return true;
+    p.sampling.seed = c->seed;
+    bool ok = mtr_sched_submit(e->sched, &p, mtr_now_ns(&e->clock), &c->id, err);
+    free(joined);
+    return ok;
+}
+
+/* What ends reasoning is part of the answer: the client gets it like any other token. */
+static bool force_end(struct mtr_engine *e, struct mtr_choice *c, size_t *first)
+{
+    const struct mtr_chat_request *r = c->state->job->request;
+    const struct mtr_ids *output = mtr_budget_output(c);
+    size_t prompt = c->state->prompts[c->index / r->choices].count;
+    uint32_t whole = e->model->max_sequence_tokens - (uint32_t)prompt;
+    uint32_t most = max_tokens(r, prompt, e->model->max_sequence_tokens);
+    most = most < whole ? most : whole;
+    uint32_t room = most > output->count ? most - (uint32_t)output->count : 0;
+    return mtr_budget_force(c, room, first) && output->count < most;
+}
+
+static void deliver_output(struct mtr_engine *e, struct mtr_choice *c, size_t first)
+{
+    const struct mtr_ids *output = mtr_budget_output(c);
+    for (size_t i = first; output && i < output->count; i++)
+        deliver_token(e, c, output->ids[i], false, NULL, 0);
 }
 
 static void deliver_echo(struct mtr_engine *e, struct mtr_job_state *s)
@@ -385,10 +432,19 @@ static bool start_choices(struct mtr_engine *e, struct mtr_job_state *s, struct 
     if (!r->has_seed && getrandom(&seed, sizeof seed, 0) != sizeof seed)
         seed = mtr_mix64(mtr_now_ns(&e->clock) ^ s->serial);
     for (uint32_t i = 0; i < s->choice_count; i++)
-        s->choices[i] = (struct mtr_choice){.state = s, .index = i};
-    for (uint32_t i = 0; i < s->choice_count; i++)
-        if (!submit_choice(e, s, i, seed, err))
+        s->choices[i] = (struct mtr_choice){.state = s, .index = i, .seed = choice_seed(seed, i)};
+    for (uint32_t i = 0; i < s->choice_count; i++) {
+        struct mtr_choice *c = &s->choices[i];
+        size_t first;
+        if (!mtr_budget_begin(c, err))
             return false;
+        if (mtr_budget_is_nothing(c))
+            force_end(e, c, &first);
+        if (!submit_choice(e, c, err))
+            return false;
+        c->open = true;
+        s->open_count++;
+    }
     return true;
 }
 
@@ -425,6 +481,8 @@ static void begin_job(struct mtr_engine *e, struct mtr_job_state *s)
         mtr_count(e->metrics, MTR_C_REQUESTS, 1);
         mtr_count(e->metrics, MTR_C_PROMPT_TOKENS, tokens);
         new_event(e, s->job, MTR_JOB_STARTED, 0);
+        for (uint32_t i = 0; i < s->choice_count; i++)
+            deliver_output(e, &s->choices[i], 0);
         if (s->job->request->echo)
             deliver_echo(e, s);
     }
@@ -484,13 +542,38 @@ static void deliver_finish(struct mtr_engine *e, struct mtr_choice *c,
     out->cached_tokens = cached_once(c, ev);
 }
 
+/* The choice's reasoning was cut at its budget: on behind what ends it. False: there is no room for
+ * more, or it can't be. */
+static bool go_on(struct mtr_engine *e, struct mtr_choice *c, struct mtr_error *err)
+{
+    size_t first;
+    bool room = force_end(e, c, &first);
+    deliver_output(e, c, first);
+    return room && submit_choice(e, c, err);
+}
+
+/* A sequence that ended because its budget was spent, whatever else it ran into meanwhile. */
+static bool is_cut(const struct mtr_choice *c, enum mtr_finish finish)
+{
+    const struct mtr_job_state *s = c->state;
+    return mtr_budget_forces(c) && !c->quiet && !s->failed && !s->cancelled &&
+           (finish == MTR_FINISH_CANCELLED || finish == MTR_FINISH_STOP ||
+            finish == MTR_FINISH_LENGTH);
+}
+
 static void on_finished(struct mtr_engine *e, struct mtr_choice *c,
                         const struct mtr_sched_event *ev)
 {
     struct mtr_job_state *s = c->state;
     struct mtr_error error = {0};
+    bool cut = is_cut(c, ev->finish);
+    enum mtr_finish finish = cut ? MTR_FINISH_LENGTH : ev->finish;
+    if (cut && go_on(e, c, &error))
+        return;
+    if (error.code != MTR_OK)
+        finish = MTR_FINISH_NONE;
     mtr_count(e->metrics, ev->cached_tokens ? MTR_C_PREFIX_HITS : MTR_C_PREFIX_MISSES, 1);
-    switch (ev->finish) {
+    switch (finish) {
     case MTR_FINISH_STOP:
         deliver_finish(e, c, ev, MTR_END_STOP);
         break;
@@ -518,6 +601,17 @@ static void on_finished(struct mtr_engine *e, struct mtr_choice *c,
     close_choice(e, c);
 }
 
+/* Up to the one that spends the choice's budget of reasoning, if it has one. */
+static void on_tokens(struct mtr_engine *e, struct mtr_choice *c, const struct mtr_sched_event *ev)
+{
+    for (uint32_t k = 0; k < ev->count && !c->quiet && !mtr_budget_forces(c); k++) {
+        deliver_token(e, c, ev->tokens[k], false, ev->logprobs ? &ev->logprobs[k] : NULL,
+                      cached_once(c, ev));
+        if (mtr_budget_spent(c, ev->tokens[k]))
+            mtr_sched_cancel(e->sched, c->id, MTR_FINISH_CANCELLED, mtr_now_ns(&e->clock));
+    }
+}
+
 /* Cancelling inside makes more events: rounds until there are none. Each round ends sequences, so
  * their number bounds the rounds. */
 void mtr_jobs_events(struct mtr_engine *e)
@@ -533,9 +627,7 @@ void mtr_jobs_events(struct mtr_engine *e)
             const struct mtr_sched_event *ev = &events[i];
             struct mtr_choice *c = ev->user;
             if (ev->kind == MTR_SCHED_TOKENS) {
-                for (uint32_t k = 0; k < ev->count && !c->quiet; k++)
-                    deliver_token(e, c, ev->tokens[k], false,
-                                  ev->logprobs ? &ev->logprobs[k] : NULL, cached_once(c, ev));
+                on_tokens(e, c, ev);
             } else if (ev->kind == MTR_SCHED_SCORES) {
                 on_scores(e, c, ev);
             } else {
