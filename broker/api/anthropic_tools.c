@@ -166,7 +166,7 @@ static bool read_thinking(struct mtr_chat_request *r, const struct mtr_json *thi
     if (!off && !budget && !mtr_json_is_type(thinking, "adaptive"))
         return mtr_fail_field(err, MTR_INVALID, "thinking",
                               "'thinking' must be an object of type enabled, adaptive or disabled");
-    r->thinking = off ? MTR_THINKING_OFF : MTR_THINKING_ON;
+    r->thinking = off ? MTR_THINKING_OFF : budget ? MTR_THINKING_ON : MTR_THINKING_DEFAULT;
     return (!budget || read_budget(r, thinking, err)) && read_display(r, thinking, err);
 }
 

@@ -320,7 +320,7 @@ static bool read_fields(struct mtr_chat_request *r, const struct mtr_json *body,
 static bool check_tool_member(const struct mtr_json_member *m, const char *where,
                               struct mtr_error *err)
 {
-    static const char *const known[] = {"type", "name", "description", "parameters", "strict"};
+    static const char *const known[] = {"type", "name", "description", "parameters"};
     const struct mtr_json *v = &m->value;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (mtr_str_is(m->key, known[i]))

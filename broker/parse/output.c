@@ -308,13 +308,25 @@ bool mtr_output_push(struct mtr_output *o, const struct mtr_output_token *token,
     return ok || no_memory(err);
 }
 
+/* A limit may fall into a character: what there is of it is no text. A model that ends in the middle
+ * of one has said so, and U+FFFD stands for it. */
+static void drop_cut_character(struct mtr_output *o, size_t from)
+{
+    static const struct mtr_str broken = {"\xef\xbf\xbd", 3};
+    while (o->held.len >= from + broken.len && mtr_str_ends(mtr_buf_view(&o->held), broken))
+        o->held.len -= broken.len;
+}
+
 bool mtr_output_finish(struct mtr_output *o, enum mtr_end finish, mtr_emit emit, void *context,
                        struct mtr_error *err)
 {
     if (o->stopped)
         return true;
+    size_t from = o->held.len;
     if (!mtr_detokenizer_flush(&o->detokenizer, &o->held, err))
         return false;
+    if (finish == MTR_END_LENGTH)
+        drop_cut_character(o, from);
     if (!settle(o, emit, context))
         return no_memory(err);
     if (o->stopped)

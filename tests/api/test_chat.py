@@ -37,7 +37,8 @@ def test_shape_of_a_whole_answer():
         assert entry["top_logprobs"][0]["logprob"] >= entry["top_logprobs"][1]["logprob"]
         assert entry["token"] == entry["top_logprobs"][0]["token"], "greedy takes the best"
     text = b"".join(bytes(e["bytes"]) for e in entries).decode("utf-8", "replace")
-    assert text == choice["message"]["content"]
+    assert text.startswith(choice["message"]["content"])
+    assert not text.removeprefix(choice["message"]["content"]).strip("\ufffd"), "cut at most"
     usage = body["usage"]
     assert usage["completion_tokens"] == 5
     assert usage["total_tokens"] == usage["prompt_tokens"] + 5

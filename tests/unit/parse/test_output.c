@@ -201,8 +201,19 @@ START_TEST(no_half_characters)
     ck_assert_uint_eq(count, 1);
     ck_assert_str_eq(seen[0].text, "\u4e2d");
     push(byte_id(0xe4)); /* its rest never comes */
+    finish(MTR_END_STOP);
+    ck_assert_str_eq(all_text(MTR_END_STOP, ""), "\u4e2d\ufffd");
+}
+END_TEST
+
+START_TEST(a_limit_inside_a_character)
+{
+    begin(NULL, 0);
+    push_bytes_of("a");
+    push(byte_id(0xf0));
+    push(byte_id(0x9f));
     finish(MTR_END_LENGTH);
-    ck_assert_str_eq(all_text(MTR_END_LENGTH, ""), "\u4e2d\ufffd");
+    ck_assert_str_eq(all_text(MTR_END_LENGTH, ""), "a");
 }
 END_TEST
 
@@ -293,6 +304,7 @@ MTR_CHECK_MAIN("parse/output")
     tcase_add_test(tc, the_earliest_stop_wins);
     tcase_add_test(tc, the_stop_may_stay);
     tcase_add_test(tc, no_half_characters);
+    tcase_add_test(tc, a_limit_inside_a_character);
     tcase_add_test(tc, a_stop_that_ends_inside_a_character_of_several_tokens);
     tcase_add_test(tc, special_tokens);
     tcase_add_test(tc, logprobs_come_with_their_text);
