@@ -314,8 +314,7 @@ static bool add_tool_result(struct mtr_turns *t, const struct mtr_json *block, c
         mtr_array_add(&parts, mtr_text_part(t->arena, MTR_STR("The tool failed:")));
     if (content && content->kind != MTR_JSON_NULL && !add_texts(&parts, content, field, err))
         return false;
-    mtr_turns_result(t, id->text, mtr_array_value(&parts));
-    return true;
+    return mtr_turns_result(t, id->text, mtr_array_value(&parts), where, err);
 }
 
 static bool add_assistant_block(struct mtr_turns *t, const struct mtr_json *block,

@@ -352,7 +352,7 @@ static bool turn_of_message(struct mtr_turns *t, const struct mtr_json *item)
     return true;
 }
 
-static void turn_of_output(struct mtr_turns *t, const struct mtr_json *item)
+static bool turn_of_output(struct mtr_turns *t, const struct mtr_json *item, struct mtr_error *err)
 {
     const struct mtr_json *output = mtr_json_get(item, "output");
     struct mtr_array parts = {.arena = t->arena};
@@ -363,17 +363,16 @@ static void turn_of_output(struct mtr_turns *t, const struct mtr_json *item)
         if (text)
             mtr_array_add(&parts, mtr_text_part(t->arena, text->text));
     }
-    mtr_turns_result(t, mtr_json_get(item, "call_id")->text, mtr_array_value(&parts));
+    return mtr_turns_result(t, mtr_json_get(item, "call_id")->text, mtr_array_value(&parts),
+                            "input", err);
 }
 
 bool mtr_item_turn(struct mtr_turns *t, const struct mtr_json *item, struct mtr_error *err)
 {
     if (mtr_json_is_type(item, "message"))
         return turn_of_message(t, item);
-    if (mtr_json_is_type(item, "function_call_output") && mtr_json_get(item, "call_id")) {
-        turn_of_output(t, item);
-        return true;
-    }
+    if (mtr_json_is_type(item, "function_call_output") && mtr_json_get(item, "call_id"))
+        return turn_of_output(t, item, err);
     if (mtr_json_is_type(item, "function_call")) {
         const struct mtr_json *id = mtr_need_string(item, "call_id", "input", err);
         const struct mtr_json *name = id ? mtr_need_string(item, "name", "input", err) : NULL;

@@ -12,7 +12,7 @@
 struct mtr_turns mtr_turns(struct mtr_arena *arena)
 {
     struct mtr_turns t = {.arena = arena};
-    t.messages = t.parts = t.calls = t.thoughts = (struct mtr_array){.arena = arena};
+    t.messages = t.parts = t.calls = t.thoughts = t.call_ids = (struct mtr_array){.arena = arena};
     return t;
 }
 
@@ -78,16 +78,32 @@ void mtr_turns_call(struct mtr_turns *t, struct mtr_str id, struct mtr_str name,
     mtr_object_add_str(&call, "type", MTR_STR("function"));
     mtr_object_add(&call, "function", mtr_object_value(&function));
     mtr_array_add(&t->calls, mtr_object_value(&call));
+    mtr_array_add(&t->call_ids, mtr_string_value(id));
 }
 
-void mtr_turns_result(struct mtr_turns *t, struct mtr_str call, struct mtr_json parts)
+/* The newest are the likely ones. */
+static bool has_call(const struct mtr_turns *t, struct mtr_str id)
+{
+    for (uint32_t i = t->call_ids.count; i > 0; i--)
+        if (mtr_str_equal(t->call_ids.items[i - 1].text, id))
+            return true;
+    return false;
+}
+
+bool mtr_turns_result(struct mtr_turns *t, struct mtr_str call, struct mtr_json parts,
+                      const char *where, struct mtr_error *err)
 {
     struct mtr_object m = {.arena = t->arena};
+    if (!has_call(t, call))
+        return mtr_fail_field(err, MTR_INVALID, where,
+                              "%s is the result of '%.*s', and no such call was made before it",
+                              where, (int)(call.len < 80 ? call.len : 80), call.ptr);
     mtr_turns_close(t);
     mtr_object_add_str(&m, "role", MTR_STR("tool"));
     mtr_object_add_str(&m, "tool_call_id", call);
     mtr_object_add(&m, "content", parts);
     mtr_array_add(&t->messages, mtr_object_value(&m));
+    return true;
 }
 
 bool mtr_turns_read(struct mtr_turns *t, struct mtr_chat_request *r, struct mtr_error *err)

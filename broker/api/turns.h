@@ -17,6 +17,7 @@ struct mtr_turns {
     struct mtr_array messages; /* the closed ones */
     const char *role;          /* of the open one, or NULL */
     struct mtr_array parts, calls, thoughts;
+    struct mtr_array call_ids; /* of all messages */
 };
 
 struct mtr_turns mtr_turns(struct mtr_arena *arena);
@@ -31,8 +32,10 @@ void mtr_turns_thought(struct mtr_turns *t, struct mtr_str text);
 void mtr_turns_call(struct mtr_turns *t, struct mtr_str id, struct mtr_str name,
                     struct mtr_str arguments);
 
-/* A whole message of role tool. parts: text parts of chat. */
-void mtr_turns_result(struct mtr_turns *t, struct mtr_str call, struct mtr_json parts);
+/* A whole message of role tool. parts: text parts of chat. The call must have been made before:
+ * where says whose result it is, for the error. */
+bool mtr_turns_result(struct mtr_turns *t, struct mtr_str call, struct mtr_json parts,
+                      const char *where, struct mtr_error *err);
 
 /* Closes, and reads the messages as a chat request's. Errors are those of chat. */
 bool mtr_turns_read(struct mtr_turns *t, struct mtr_chat_request *r, struct mtr_error *err);

@@ -77,6 +77,11 @@ void mtr_add_request_id(h2o_req_t *req, struct mtr_str id)
 
 void mtr_respond(h2o_req_t *req, int status, const char *content_type, struct mtr_str body)
 {
+    char id[MTR_REQUEST_ID_BYTES];
+    if (status < 400) { /* an error has one already, which its body may name */
+        mtr_request_id(mtr_thread_of(req), id);
+        mtr_add_request_id(req, mtr_str(id));
+    }
     req->res.status = status;
     req->res.reason = mtr_status_reason(status);
     mtr_add_header(req, "content-type", mtr_str(content_type));

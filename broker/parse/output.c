@@ -308,8 +308,8 @@ bool mtr_output_push(struct mtr_output *o, const struct mtr_output_token *token,
     return ok || no_memory(err);
 }
 
-/* A limit may fall into a character: what there is of it is no text. A model that ends in the middle
- * of one has said so, and U+FFFD stands for it. */
+/* A limit may fall into a character: what there is of it is no text. A model that ends in the
+ * middle of one has said so, and U+FFFD stands for it. */
 static void drop_cut_character(struct mtr_output *o, size_t from)
 {
     static const struct mtr_str broken = {"\xef\xbf\xbd", 3};

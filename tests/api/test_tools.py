@@ -132,17 +132,24 @@ def test_responses_streamed():
             and d.output_index == e.output_index)
 
 
+def results_of(response):
+    return [{"type": "function_call_output", "call_id": i.call_id, "output": "sunny"}
+            for i in response.output if i.type == "function_call"]
+
+
 def test_response_results():
     first = respond()
-    outputs = [{"type": "function_call_output", "call_id": i.call_id, "output": "sunny"}
-               for i in first.output if i.type == "function_call"]
+    outputs = results_of(first)
     second = respond(previous_response_id=first.id, input=outputs)
     whole = respond(input=ASK + [i.model_dump(exclude_none=True) for i in first.output] + outputs)
     assert second.usage.input_tokens == whole.usage.input_tokens > first.usage.input_tokens
     sealed = respond(store=False, include=["reasoning.encrypted_content"])
     back = [i.model_dump(exclude_none=True) for i in sealed.output]
     del back[0]["content"]
-    assert respond(input=ASK + back + outputs).usage.input_tokens == whole.usage.input_tokens
+    again = respond(input=ASK + back + results_of(sealed))
+    assert again.usage.input_tokens == whole.usage.input_tokens
+    e = refusal(openai.BadRequestError, respond, input=ASK + outputs)
+    assert e.param == "input" and outputs[0]["call_id"] in e.message
     summary = respond(reasoning={"summary": "auto"}).output[0]
     assert summary.summary[0].text == "Where is it?" and not summary.content
 

@@ -99,6 +99,9 @@ START_TEST(bad_requests)
         {HEAD "[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"i\",\"name\":"
               "\"f\",\"input\":\"{}\"}]}]}",
          "messages[0].content[0]"},
+        {HEAD "[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"x\","
+              "\"content\":\"r\"}]}]}",
+         "messages[0].content[0]"},
         {HEAD ONE ",\"system\":5}", "system"},
         {HEAD ONE ",\"temperature\":1.5}", "temperature"},
         {HEAD ONE ",\"top_k\":-1}", "top_k"},

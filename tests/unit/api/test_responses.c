@@ -92,6 +92,8 @@ START_TEST(bad_requests)
         {"{\"input\":[{\"type\":\"mcp_call\"}]}", "input[0]"},
         {"{\"input\":[{\"type\":\"function_call\",\"name\":\"f\"}]}", "input[0]"},
         {"{\"input\":[{\"type\":\"item_reference\",\"id\":\"msg_no\"}]}", "input[0]"},
+        {"{\"input\":[{\"type\":\"function_call_output\",\"call_id\":\"x\",\"output\":\"r\"}]}",
+         "input"},
         {"{\"input\":\"x\",\"instructions\":5}", "instructions"},
         {"{\"input\":\"x\",\"previous_response_id\":\"resp_no\"}", "previous_response_id"},
         {"{\"input\":\"x\",\"conversation\":\"conv_no\"}", "conversation"},
