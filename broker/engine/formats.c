@@ -11,9 +11,13 @@ static const struct {
     const char *has, *too; /* both must be there; too may be NULL */
     const char *format;    /* NULL: a format of calls that is not read */
 } signs[] = {
-    {"<｜DSML｜", "tool_calls", "deepseek_v4"},
-    {"<｜DSML｜", NULL, "deepseek_v32"},
-    {"<｜tool▁calls▁begin｜>", "function<｜tool▁sep｜>", NULL},
+    {"｜DSML｜", "function_calls", "deepseek_v32"},
+    {"｜DSML｜", NULL, "deepseek_v4"},
+    {"<｜tool▁sep｜>", "function<｜tool▁sep｜>", NULL},
+    {"<｜tool▁sep｜>", "tool['type'] + '<｜tool▁sep｜>", NULL},
+    {"<|tools_prefix|>", NULL, NULL},
+    {"<|START_ACTION|>", NULL, NULL},
+    {">>>${recipient}", NULL, NULL},
     {"<｜tool▁calls▁begin｜>", NULL, "deepseek_v31"},
     {"<|tool_calls_section_begin|>", NULL, "kimi_k2"},
     {"<|open|>", "<|sep|>", "kimi_k3"},

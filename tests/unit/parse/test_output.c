@@ -294,6 +294,77 @@ START_TEST(an_echo_is_not_searched_for_stops)
 }
 END_TEST
 
+/* ---- Through a parser -------------------------------------------------------------------------
+ */
+
+static void begin_chat(bool single)
+{
+    static const struct mtr_json messages = {.kind = MTR_JSON_ARRAY};
+    const struct mtr_parse_format *f = mtr_parse_format_find(MTR_STR("hermes"));
+    const struct mtr_output_formats formats = {f, f, false};
+    request.messages = &messages;
+    request.fresh = MTR_STR("request");
+    request.single_tool_call = single;
+    request.tools =
+        mtr_json_parse(&arena, MTR_STR("[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]"),
+                       MTR_JSON_STRICT, NULL);
+    ck_assert(mtr_output_init(&output, &request, tokenizer, &formats, 0));
+}
+
+static void kinds_are(const enum mtr_event_kind *kinds, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i && seen[i].kind == seen[i - 1].kind)
+            continue; /* a piece more */
+        ck_assert_uint_lt(at, n);
+        ck_assert_int_eq(seen[i].kind, kinds[at++]);
+    }
+    ck_assert_uint_eq(at, n);
+}
+
+static const char call_text[] = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+
+START_TEST(reasoning_and_calls_become_events)
+{
+    static const enum mtr_event_kind kinds[] = {
+        MTR_EVENT_REASONING,      MTR_EVENT_TEXT,     MTR_EVENT_TOOL_BEGIN,
+        MTR_EVENT_TOOL_ARGUMENTS, MTR_EVENT_TOOL_END, MTR_EVENT_TOOL_BEGIN,
+        MTR_EVENT_TOOL_ARGUMENTS, MTR_EVENT_TOOL_END, MTR_EVENT_FINISH};
+    begin_chat(false);
+    push_bytes_of("<think>why</think>so");
+    push_bytes_of(call_text);
+    push_bytes_of(call_text);
+    finish(MTR_END_STOP);
+    kinds_are(kinds, sizeof kinds / sizeof kinds[0]);
+    ck_assert_int_eq(seen[count - 1].finish, MTR_END_TOOLS);
+    ck_assert_uint_ge(output.reasoning_tokens, 3);
+    ck_assert_uint_le(output.reasoning_tokens, 11);
+}
+END_TEST
+
+START_TEST(one_call_ends_the_answer_where_no_more_may_be)
+{
+    static const enum mtr_event_kind kinds[] = {MTR_EVENT_TOOL_BEGIN, MTR_EVENT_TOOL_ARGUMENTS,
+                                                MTR_EVENT_TOOL_END, MTR_EVENT_FINISH};
+    begin_chat(true);
+    push_bytes_of(call_text);
+    ck_assert(output.stopped);
+    push_bytes_of(call_text);
+    kinds_are(kinds, sizeof kinds / sizeof kinds[0]);
+    ck_assert_int_eq(seen[count - 1].finish, MTR_END_TOOLS);
+}
+END_TEST
+
+START_TEST(a_cut_call_is_not_to_be_run)
+{
+    begin_chat(false);
+    push_bytes_of("<tool_call>{\"name\":\"f\",\"arguments\":{\"a");
+    finish(MTR_END_LENGTH);
+    ck_assert_int_eq(seen[count - 1].finish, MTR_END_LENGTH);
+}
+END_TEST
+
 MTR_CHECK_MAIN("parse/output")
 {
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -309,4 +380,7 @@ MTR_CHECK_MAIN("parse/output")
     tcase_add_test(tc, special_tokens);
     tcase_add_test(tc, logprobs_come_with_their_text);
     tcase_add_test(tc, an_echo_is_not_searched_for_stops);
+    tcase_add_test(tc, reasoning_and_calls_become_events);
+    tcase_add_test(tc, one_call_ends_the_answer_where_no_more_may_be);
+    tcase_add_test(tc, a_cut_call_is_not_to_be_run);
 }
