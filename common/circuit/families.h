@@ -73,7 +73,7 @@ struct mtr_point_shape {
                             * next ones of as many rows have "b", "c" behind that */
     uint32_t rows, cols;   /* that one block covers; 0: the launcher takes 1 row, all columns */
     uint32_t glu_cols;     /* of a gated unit, where they are fewer; 0: cols */
-    bool persistent;       /* a block takes tile after tile: no more blocks than processors */
+    uint32_t persistent;   /* not 0: a block takes tile after tile, and so many have a processor */
     uint32_t fill;         /* tiles that it wants for 100 processors; else the one before runs */
     uint32_t threads;      /* of a block; the host class has no use for it */
     uint32_t shared_bytes; /* dynamic shared memory of a block */

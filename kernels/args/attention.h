@@ -20,6 +20,8 @@
  *              order, are divided evenly among the blocks, however many there are. A block that
  *              has all stretches of a row and kv head folds them; otherwise each is left in
  *              scratch, and the last block to finish folds them in order.
+ *              Of the cache only the row's own token may be written by the step itself: what else
+ *              the row sees was there before the first launch of the step.
  *   rows = m   lanes of several rows: grid (kv heads, row tiles of m / query heads of one kv head).
  */
 #ifndef MTR_ARGS_ATTENTION_H

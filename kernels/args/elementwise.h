@@ -7,7 +7,7 @@
  *   gate: y = a * act(b), where column j of b is for the j-th of b_cols equal parts of a's columns
  *   slice: of each of `runs` equal parts of a's columns those from `first` on, cols / runs of them
  *   concat: y = the columns of a, then of b, then of c
- * Grid: rows.
+ * Grid: rows, or tiles of all elements (worker/ops/elementwise.c).
  */
 #ifndef MTR_ARGS_ELEMENTWISE_H
 #define MTR_ARGS_ELEMENTWISE_H

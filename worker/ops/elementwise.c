@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Row-wise kernels, one argument struct for all: kernels/args/elementwise.h. Grid: row tiles. */
+/*
+ * Row-wise kernels, one argument struct for all: kernels/args/elementwise.h. Grid: row tiles; of a
+ * point with tile_cols, tiles of so many elements of all rows, which stand one behind the other.
+ */
 #include "kernels/args/elementwise.h"
 
 #include <string.h>
@@ -33,5 +36,10 @@ bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolve
         .activation = mtr_launch_u32(l, MTR_P_ACTIVATION, MTR_ACT_NONE),
         .multiplier = (float)mtr_launch_real(l, MTR_P_MULTIPLIER, 1),
     };
-    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
+    const uint32_t tile = l->point->shapes[0].cols;
+    if (!tile)
+        return mtr_op_launch_rows(c, op, &args, sizeof args, err);
+    const uint64_t elements = (uint64_t)c->rows[l->rows] * args.cols;
+    const uint32_t grid[3] = {(uint32_t)((elements + tile - 1) / tile), 1, 1};
+    return mtr_op_launch_shape(c, op, 0, grid, &args, sizeof args, err);
 }

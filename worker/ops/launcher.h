@@ -82,6 +82,16 @@ bool mtr_op_launch_shape(const struct mtr_op_context *c, const struct mtr_resolv
 bool mtr_op_launch_rows(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         const void *args, size_t args_bytes, struct mtr_error *err);
 
+/* The same, with blocks side by side that cover `cols`, in whatever unit the shape counts them. */
+bool mtr_op_launch_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         uint32_t cols, const void *args, size_t args_bytes,
+                         struct mtr_error *err);
+
+static inline uint32_t mtr_op_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline uint32_t mtr_op_tiles(uint32_t count, uint32_t tile)
 {
     return tile ? (count + tile - 1) / tile : 1;

@@ -100,7 +100,7 @@ bool mtr_op_linear(const struct mtr_op_context *c, const struct mtr_resolved_op 
     uint32_t grid[3] = {output_tiles(&args, s), mtr_op_tiles(rows, s->rows), 1};
     if (s->persistent) {
         uint32_t tiles = grid[0] * grid[1];
-        grid[0] = tiles < c->processors ? tiles : c->processors;
+        grid[0] = mtr_op_least(tiles, c->processors * s->persistent);
         grid[1] = 1;
     }
     return mtr_op_launch_shape(c, op, shape, grid, &args, sizeof args, err);

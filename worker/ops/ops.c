@@ -159,8 +159,16 @@ bool mtr_op_launch_shape(const struct mtr_op_context *c, const struct mtr_resolv
 bool mtr_op_launch_rows(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         const void *args, size_t args_bytes, struct mtr_error *err)
 {
+    return mtr_op_launch_tiles(c, op, 0, args, args_bytes, err);
+}
+
+bool mtr_op_launch_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         uint32_t cols, const void *args, size_t args_bytes, struct mtr_error *err)
+{
     uint32_t rows = c->rows[op->launch->rows], shape = mtr_op_shape_for(op, rows);
-    uint32_t tile = op->launch->point->shapes[shape].rows;
-    const uint32_t grid[3] = {mtr_op_tiles(rows, tile ? tile : 1), 1, 1};
+    const struct mtr_point_shape *s = &op->launch->point->shapes[shape];
+    uint32_t grid[3] = {mtr_op_tiles(rows, s->rows ? s->rows : 1), mtr_op_tiles(cols, s->cols), 1};
+    if (s->persistent && c->processors)
+        grid[0] = mtr_op_least(grid[0], mtr_op_tiles(c->processors * s->persistent, grid[1]));
     return mtr_op_launch_shape(c, op, shape, grid, args, args_bytes, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Rotary tables, and rotation of q and k with the append to the cache. Grid: row tiles. */
+/* Rotary tables, and rotation of q and k with the append to the cache. Grid: row tiles; for the
+ * latter, of a point with tile_cols, also tiles of so many heads (q, k and v). */
 #include "kernels/args/rope.h"
 
 #include "worker/ops/launcher.h"
@@ -45,5 +46,5 @@ bool mtr_op_rope_append(const struct mtr_op_context *c, const struct mtr_resolve
         .eps = (float)mtr_launch_real(l, MTR_P_EPS, 0),
         .unit_offset = (float)mtr_launch_real(l, MTR_P_UNIT_OFFSET, 0),
     };
-    return mtr_op_launch_rows(c, op, &args, sizeof args, err);
+    return mtr_op_launch_tiles(c, op, args.heads + 2 * args.kv_heads, &args, sizeof args, err);
 }

@@ -17,17 +17,17 @@ namespace attention
 constexpr int SINGLE_WARPS = 4, SINGLE_WORKERS = SINGLE_WARPS * MTR_WARP;
 constexpr int SINGLE_THREADS = SINGLE_WORKERS + MTR_WARP;
 constexpr int WEIGHT_PITCH = 2 * STRETCH + 16; /* bytes from row to row, so that banks differ */
-constexpr int WEIGHT_BYTES = 16 * WEIGHT_PITCH, MAXIMUM_BYTES = TILES * SINGLE_WARPS * 16 * 4;
-constexpr int SUM_BYTES = MAXIMUM_BYTES * 4, RING_BYTES = 81920;
-constexpr int MEETING_BYTES = WEIGHT_BYTES + MAXIMUM_BYTES + SUM_BYTES;
+constexpr int WEIGHT_BYTES = 16 * WEIGHT_PITCH, RING_BYTES = 81920;
+constexpr int MEETING_BYTES = WEIGHT_BYTES + 21760; /* struct meeting of attention_single.cuh */
 constexpr int SINGLE_SHARED = MTR_PIPE_BYTES + RING_BYTES + MEETING_BYTES;
 
-static_assert(SINGLE_SHARED == 97536, "as KERNEL_FAMILIES.toml says");
+static_assert(SINGLE_SHARED == 114176, "as KERNEL_FAMILIES.toml says");
 static_assert(TILES == SINGLE_WARPS && TILE == 16 * SINGLE_WARPS, "sixteen tokens a warp");
 
 /* A run: stretches [begin, end) of the row's, which are [first, first + count). */
 struct single {
-    uint32_t row, lane, position, kv_head, group, tile; /* tile: first query head of the m16 tile */
+    uint32_t row, lane, position, slot, kv_head, group;
+    uint32_t tile; /* first query head of the m16 tile */
     uint32_t first, count, begin, end;
     bool alone; /* no other block has any */
 };

@@ -3,7 +3,7 @@
  * Tiles of keys and values on their way from the paged cache to shared memory. One warp has the
  * copy engine bring them: a cache is a matrix [blocks * kv heads * block_tokens, head_dim], a tile
  * of TILE tokens is boxes of 16 tokens and 64 elements, which the lanes find through the block
- * table and ask for side by side. Whoever works on tiles only waits for barriers (pipe.cuh).
+ * table ahead of time. Whoever works on tiles only waits for barriers (pipe.cuh).
  *
  * A tile in shared memory is panels of 64 elements of the head, each TILE rows of 128 bytes whose
  * 16-byte pieces are swizzled: piece p of row r stands at p ^ (r & 7). The warpgroup instruction
@@ -39,12 +39,19 @@ template <class S, class P> struct feeder {
     uint32_t phase; /* of the spare barrier */
     uint32_t base;  /* first token of the span */
     uint32_t row, next_row;
+    bool released;  /* the predecessor is done, as far as this warp has waited for it */
 
-    static_assert(S::TILE_BYTES == PANELS * PANEL_BYTES && BOXES * PANELS <= MTR_WARP, "a tile");
+    static_assert(S::TILE_BYTES == PANELS * PANEL_BYTES, "a tile");
 
     __device__ __forceinline__ feeder(const struct mtr_attention_args &args, const P &pipe)
-        : a(args), p(pipe), use(0), lane(threadIdx.x % MTR_WARP), phase(0)
+        : a(args), p(pipe), use(0), lane(threadIdx.x % MTR_WARP), phase(0), released(false)
     {
+    }
+
+    __device__ __forceinline__ void await_predecessor()
+    {
+        device::wait_for_predecessor();
+        released = true;
     }
 
     /* The matrix row of the lane's sixteen tokens in the span at `first`. */
@@ -100,21 +107,59 @@ template <class S, class P> struct feeder {
             device::barrier_arrive(p.full(use));
     }
 
-    /* Has the tile at this token brought to the next stage. */
-    __device__ __forceinline__ void fill(const struct history &h, const struct mtr_tensor_map *map,
-                                         uint32_t tile, bool values)
+    /* What one lane has, in a register of the whole warp: sums are there, what is shuffled not. */
+    __device__ __forceinline__ uint32_t pick(uint32_t v, uint32_t from) const
     {
-        const bool partial = values && (tile < h.first || tile + TILE > h.end);
-        const uint32_t of = (tile - base) / BOX_TOKENS + lane % BOXES;
-        const uint32_t box_row = __shfl_sync(MTR_ALL, row, of);
-        const uint32_t barrier = partial ? p.spare() : p.full(use);
-        p.await(use);
-        if (lane == 0)
-            device::barrier_expect(barrier, S::TILE_BYTES);
+        return __reduce_add_sync(MTR_ALL, lane == from ? v : 0);
+    }
+
+    /* The matrix rows of a tile's boxes. */
+    __device__ __forceinline__ void find(uint32_t tile, uint32_t (&rows)[BOXES]) const
+    {
+#pragma unroll
+        for (uint32_t i = 0; i < BOXES; i++)
+            rows[i] = pick(row, (tile - base) / BOX_TOKENS + i);
+    }
+
+    /* The tile at this token will be asked for: it may come to the second-level cache. */
+    template <bool VALUES> __device__ __forceinline__ void announce(uint32_t tile) const
+    {
+        uint32_t rows[BOXES];
+        find(tile, rows);
+        if (device::elect())
+#pragma unroll
+            for (uint32_t i = 0; i < BOXES; i++)
+                if (rows[i] != OUTSIDE)
+#pragma unroll
+                    for (uint32_t panel = 0; panel < PANELS; panel++)
+                        device::announce_box(VALUES ? &a.v_map : &a.k_map, panel * BOX_COLS,
+                                             rows[i]);
         __syncwarp();
-        if (lane < BOXES * PANELS)
-            device::copy_box(p.stage(use) + lane / BOXES * PANEL_BYTES + lane % BOXES * BOX_BYTES,
-                             map, lane / BOXES * BOX_COLS, box_row, barrier);
+    }
+
+    /* Has the tile at this token brought to the next stage. One lane asks for all boxes: the
+     * instruction takes its numbers from registers of the whole warp, and where the compiler does
+     * not know that they are there, lanes take long turns. */
+    template <bool VALUES>
+    __device__ __forceinline__ void fill(const struct history &h, uint32_t tile)
+    {
+        const bool partial = VALUES && (tile < h.first || tile + TILE > h.end);
+        const uint32_t barrier = pick(partial ? p.spare() : p.full(use), 0);
+        const uint32_t stage = pick(p.stage(use), 0);
+        uint32_t rows[BOXES];
+        find(tile, rows);
+        p.await(use);
+        if (device::elect()) {
+            device::barrier_expect(barrier, S::TILE_BYTES);
+#pragma unroll
+            for (uint32_t i = 0; i < BOXES; i++)
+#pragma unroll
+                for (uint32_t panel = 0; panel < PANELS; panel++)
+                    device::copy_box(stage + panel * PANEL_BYTES + i * BOX_BYTES,
+                                     VALUES ? &a.v_map : &a.k_map, panel * BOX_COLS, rows[i],
+                                     barrier);
+        }
+        __syncwarp();
         if (partial)
             cut(h, tile);
         use++;

@@ -11,6 +11,10 @@
  * an equal part: however different the histories are, blocks end together. What a block has of one
  * row and kv head is a run. A run that is not all of it leaves its stretches in scratch, and the
  * last block to finish folds them in order.
+ *
+ * A block starts while the kernel before it runs. The step, block tables and all tokens of the
+ * cache but the row's own are older than the launch (kernels/args/attention.h), so that what comes
+ * from them is read meanwhile.
  */
 #ifndef MTR_GB10_ATTENTION_SINGLE_CUH
 #define MTR_GB10_ATTENTION_SINGLE_CUH
@@ -28,15 +32,22 @@ template <int DIM_> struct single_shape : shape<DIM_> {
 
 /* ---- who has what ---- */
 
-/* Stretches of a lane; none where it has several rows. */
-MTR_DEVICE uint32_t stretches_of(const struct mtr_attention_args &a, uint32_t lane)
+/* Lanes [base, base + 32) as the threads of a warp know them, one each. */
+struct known {
+    uint32_t base, row, position, slot;
+    uint32_t count; /* of stretches; none where the lane has several rows, or is none */
+};
+
+MTR_DEVICE struct known look_up(const struct mtr_attention_args &a, uint32_t base)
 {
     const struct mtr_step_view *step = a.step;
+    const uint32_t lane = base + threadIdx.x % MTR_WARP;
     if (lane >= step->lanes)
-        return 0;
+        return {base, 0, 0, 0, 0};
+    const uint32_t row = (uint32_t)step->lane_rows[lane], after = step->lane_rows[lane + 1];
     const uint32_t position = (uint32_t)step->lane_starts[lane];
-    const bool one = step->lane_rows[lane + 1] - step->lane_rows[lane] == 1;
-    return one ? position / STRETCH - first_seen(a, position) / STRETCH + 1 : 0;
+    const uint32_t count = position / STRETCH - first_seen(a, position) / STRETCH + 1;
+    return {base, row, position, (uint32_t)step->lane_slots[lane], after - row == 1 ? count : 0};
 }
 
 /* What is left of a block's part of the line. */
@@ -44,6 +55,7 @@ struct share {
     uint32_t lane, kv_head;
     uint32_t at;   /* stretch of the two's */
     uint32_t left; /* stretches */
+    struct known lanes;
 };
 
 MTR_DEVICE uint32_t scan_lanes(uint32_t v)
@@ -59,40 +71,50 @@ MTR_DEVICE uint32_t scan_lanes(uint32_t v)
 /* By a whole warp. */
 MTR_DEVICE struct share share_of(const struct mtr_attention_args &a)
 {
-    const uint32_t lanes = a.step->lanes, self = threadIdx.x % MTR_WARP;
-    const uint32_t mine = stretches_of(a, self);
-    uint32_t total = mine;
-    for (uint32_t i = MTR_WARP + self; i < lanes; i += MTR_WARP)
-        total += stretches_of(a, i);
+    const uint32_t lanes = a.step->lanes;
+    struct known known = look_up(a, 0);
+    uint32_t total = known.count;
+#pragma unroll 1
+    for (uint32_t base = MTR_WARP; base < lanes; base += MTR_WARP)
+        total += look_up(a, base).count;
     total = __reduce_add_sync(MTR_ALL, total) * a.kv_heads;
-    uint32_t begin = (uint32_t)((uint64_t)total * blockIdx.x / gridDim.x);
-    const uint32_t end = (uint32_t)((uint64_t)total * (blockIdx.x + 1) / gridDim.x);
-    struct share s = {0, 0, 0, end - begin};
-    for (uint32_t base = 0; s.left && base < lanes; base += MTR_WARP) {
-        const uint32_t count = base ? stretches_of(a, base + self) : mine;
-        const uint32_t upto = scan_lanes(count * a.kv_heads);
+    const uint32_t part = total / gridDim.x, more = total % gridDim.x;
+    uint32_t begin = part * blockIdx.x + min(blockIdx.x, more);
+    uint32_t end = begin + part + (blockIdx.x < more);
+#pragma unroll 1
+    while (begin < end) {
+        const uint32_t upto = scan_lanes(known.count * a.kv_heads);
         const uint32_t here = __ballot_sync(MTR_ALL, begin < upto);
         if (here) {
             const int owner = __ffs((int)here) - 1;
-            const uint32_t own = __shfl_sync(MTR_ALL, count, owner);
+            const uint32_t own = __shfl_sync(MTR_ALL, known.count, owner);
             const uint32_t inside = begin - __shfl_sync(MTR_ALL, upto, owner) + own * a.kv_heads;
-            return {base + (uint32_t)owner, inside / own, inside % own, s.left};
+            return {known.base + (uint32_t)owner, inside / own, inside % own, end - begin, known};
         }
-        begin -= __shfl_sync(MTR_ALL, upto, MTR_WARP - 1);
+        const uint32_t passed = __shfl_sync(MTR_ALL, upto, MTR_WARP - 1);
+        begin -= passed;
+        end -= passed;
+        known = look_up(a, known.base + MTR_WARP);
     }
-    return s;
+    return {0, 0, 0, 0, known};
 }
 
-/* The next run; false: none. */
+/* The next run; false: none. By a whole warp. */
 MTR_DEVICE bool next_run(const struct mtr_attention_args &a, struct share *s, struct single *w)
 {
     if (!s->left)
         return false;
-    while (!(w->count = stretches_of(a, s->lane)))
-        s->lane++;
+    for (w->count = 0;; s->lane++) {
+        if (s->lane - s->lanes.base == MTR_WARP)
+            s->lanes = look_up(a, s->lane);
+        w->count = __shfl_sync(MTR_ALL, s->lanes.count, s->lane % MTR_WARP);
+        if (w->count)
+            break;
+    }
     w->lane = s->lane;
-    w->row = (uint32_t)a.step->lane_rows[s->lane];
-    w->position = (uint32_t)a.step->lane_starts[s->lane];
+    w->row = __shfl_sync(MTR_ALL, s->lanes.row, s->lane % MTR_WARP);
+    w->position = __shfl_sync(MTR_ALL, s->lanes.position, s->lane % MTR_WARP);
+    w->slot = __shfl_sync(MTR_ALL, s->lanes.slot, s->lane % MTR_WARP);
     w->kv_head = s->kv_head;
     w->group = a.heads / a.kv_heads;
     w->first = first_seen(a, w->position) / STRETCH;
@@ -109,29 +131,44 @@ MTR_DEVICE bool next_run(const struct mtr_attention_args &a, struct share *s, st
     return true;
 }
 
-/* Whether the row sees any of a tile. */
-MTR_DEVICE bool sees(const struct mtr_attention_args &a, const struct single &w, uint32_t tile)
+/* The tiles of a stretch that the row sees, [begin, end). */
+MTR_DEVICE void seen_tiles(const struct mtr_attention_args &a, const struct single &w,
+                           uint32_t stretch, uint32_t *begin, uint32_t *end)
 {
-    return tile <= w.position && tile + TILE > first_seen(a, w.position);
+    const uint32_t first = first_seen(a, w.position) / TILE, last = w.position / TILE;
+    *begin = max(first, stretch * TILES) - stretch * TILES;
+    *end = min(last - stretch * TILES + 1, TILES);
 }
 
 /* ---- the work on a stretch ---- */
 
+/* Where warps meet: what the tiles of a stretch are worth, in shared memory. */
+struct meeting {
+    uint8_t weights[WEIGHT_BYTES];               /* P, bf16 */
+    float maxima[TILES][SINGLE_WARPS][16];       /* of the scores */
+    float4 scores[TILES][2][SINGLE_WORKERS];     /* of each thread, for itself */
+    float sums[TILES][SINGLE_WARPS][16][4];      /* of the weights, by the threads of a row */
+    float factors[TILES][16];                    /* what o is multiplied with before the tile */
+};
+
+static_assert(sizeof(struct meeting) == MEETING_BYTES, "room for it");
+
+/* Tiles [begin, end) of a stretch are seen; loops over them stay loops, since a block runs this
+ * code once or twice and would wait for every instruction of it. */
 template <class S> struct single_worker {
     const struct mtr_attention_args &a;
     const struct single &w;
-    uint8_t *memory; /* where warps meet: weights, maxima, sums */
-    uint32_t shared, lane, warp;
+    struct meeting &meet;
+    uint32_t lane, warp;
     uint32_t q[S::STEPS][4];
-    float s[TILES][2][4], scale;
-    float factor[TILES][2]; /* what o is multiplied with before each tile */
+    float scale;
     float o[S::COLUMNS][4], m[2], l[2];
     float O[S::COLUMNS][4], M[2], L[2];
 
     __device__ __forceinline__ single_worker(const struct mtr_attention_args &args,
                                              const struct single &single, uint8_t *base)
-        : a(args), w(single), memory(base), shared(device::shared_address(base)),
-          lane(threadIdx.x % MTR_WARP), warp(threadIdx.x / MTR_WARP)
+        : a(args), w(single), meet(*(struct meeting *)base), lane(threadIdx.x % MTR_WARP),
+          warp(threadIdx.x / MTR_WARP)
     {
         scale = exponent_scale(a);
 #pragma unroll
@@ -148,7 +185,23 @@ template <class S> struct single_worker {
         for (int i = 0; i < S::STEPS; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                q[i][e] = query(lane / 4 + e % 2 * 8, 16 * i + e / 2 * 8 + lane % 4 * 2);
+                q[i][e] = 0;
+    }
+
+    __device__ __forceinline__ void load_queries()
+    {
+        const uint32_t row = lane / 4, column = lane % 4 * 2;
+        const uint16_t *from = (const uint16_t *)a.q +
+                               ((uint64_t)w.row * a.heads + head(row)) * a.head_dim + column;
+#pragma unroll
+        for (int i = 0; i < S::STEPS; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const uint32_t at = 16 * i + e / 2 * 8, half = e % 2 * 8;
+                q[i][e] = has_row(row + half) && at + column < a.head_dim
+                              ? *(const uint32_t *)(from + half * a.head_dim + at)
+                              : 0;
+            }
     }
 
     __device__ __forceinline__ bool has_row(uint32_t row) const
@@ -161,37 +214,9 @@ template <class S> struct single_worker {
         return w.kv_head * w.group + w.tile + row;
     }
 
-    /* Two elements of a matrix row of the queries; 0 outside. */
-    __device__ __forceinline__ uint32_t query(uint32_t row, uint32_t column) const
-    {
-        const uint16_t *from =
-            (const uint16_t *)a.q + ((uint64_t)w.row * a.heads + head(row)) * a.head_dim + column;
-        return has_row(row) && column < a.head_dim ? *(const uint32_t *)from : 0;
-    }
-
-    __device__ __forceinline__ float *maximum(uint32_t tile, uint32_t of_warp, uint32_t row) const
-    {
-        float *maxima = (float *)(memory + WEIGHT_BYTES);
-        return maxima + (tile * SINGLE_WARPS + of_warp) * 16 + row;
-    }
-
-    /* The part that each of the four threads of a row has. */
-    __device__ __forceinline__ float *sum(uint32_t tile, uint32_t of_warp, uint32_t row) const
-    {
-        float *sums = (float *)(memory + WEIGHT_BYTES + MAXIMUM_BYTES);
-        return sums + ((tile * SINGLE_WARPS + of_warp) * 16 + row) * 4 + lane % 4;
-    }
-
-    /* Sums start anew; tiles that are not seen keep these scores. */
+    /* Sums start anew. */
     __device__ __forceinline__ void begin_stretch()
     {
-#pragma unroll
-        for (int t = 0; t < (int)TILES; t++)
-#pragma unroll
-            for (int n = 0; n < 2; n++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    s[t][n][e] = -CUDART_INF_F;
 #pragma unroll
         for (int n = 0; n < S::COLUMNS; n++)
 #pragma unroll
@@ -199,92 +224,117 @@ template <class S> struct single_worker {
                 o[n][e] = 0.0f;
     }
 
-    /* Scores of sixteen tokens of a tile. */
-    __device__ __forceinline__ void score(float (&out)[2][4], uint32_t tile, uint32_t keys)
+    /* shape_scores() of a row's two n8 tiles, with the soft cap in a loop over elements. */
+    __device__ __forceinline__ void shape(float (&s)[2][4], uint32_t token) const
     {
-        const uint32_t row = warp * 16 + (lane & 7) + (lane >> 4) * 8;
-        const uint32_t ka = keys + row * 128 + (((lane >> 3 & 1) ^ (row & 7)) << 4);
+        if (a.softcap != 0.0f) {
+#pragma unroll 1
+            for (int k = 0; k < 8; k++) {
+                const float first = soften(a, s[0][0]);
+#pragma unroll
+                for (int e = 0; e < 7; e++)
+                    s[e / 4][e % 4] = s[(e + 1) / 4][(e + 1) % 4];
+                s[1][3] = first;
+            }
+        }
+        const uint32_t least = first_seen(a, w.position);
 #pragma unroll
         for (int n = 0; n < 2; n++)
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                out[n][e] = 0.0f;
+            for (int e = 0; e < 4; e++) {
+                const uint32_t t = token + 8 * n + (e & 1);
+                if (t > w.position || t < least)
+                    s[n][e] = -CUDART_INF_F;
+            }
+    }
+
+    /* Scores of sixteen tokens of tile t of the stretch, which begins with this token. */
+    __device__ __forceinline__ void score(uint32_t t, uint32_t tile, uint32_t keys)
+    {
+        const uint32_t row = warp * 16 + (lane & 7) + (lane >> 4) * 8;
+        const uint32_t ka = keys + row * 128 + (((lane >> 3 & 1) ^ (row & 7)) << 4);
+        float s[2][4] = {};
 #pragma unroll
         for (int i = 0; i < S::STEPS; i++) {
             uint32_t k[2][2];
             device::load_matrix4(k[0][0], k[0][1], k[1][0], k[1][1],
                                  (ka ^ i % 4 << 5) + i / 4 * PANEL_BYTES);
-            device::mma(out[0], q[i], k[0]);
-            device::mma(out[1], q[i], k[1]);
+            device::mma(s[0], q[i], k[0]);
+            device::mma(s[1], q[i], k[1]);
         }
-        const uint32_t positions[2] = {w.position, w.position};
-        shape_scores(a, out, true, tile + warp * 16 + lane % 4 * 2, positions);
+        shape(s, tile + warp * 16 + lane % 4 * 2);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const float top = quad_max(largest(s, i));
+            if (lane % 4 == 0)
+                meet.maxima[t][warp][lane / 4 + 8 * i] = top;
+            meet.scores[t][i][threadIdx.x] =
+                make_float4(s[0][2 * i], s[0][2 * i + 1], s[1][2 * i], s[1][2 * i + 1]);
+        }
     }
 
-    /* All scores of the stretch to weights, in shared memory; m, factors and l. */
-    __device__ __forceinline__ void soften_stretch()
+    /* The scores of a row and tile to weights. */
+    __device__ __forceinline__ void soften_row(uint32_t t, int i)
     {
+        const uint32_t row = lane / 4 + 8 * i;
+        float top = meet.maxima[t][0][row];
 #pragma unroll
-        for (int t = 0; t < (int)TILES; t++)
+        for (int of = 1; of < SINGLE_WARPS; of++)
+            top = fmaxf(top, meet.maxima[t][of][row]);
+        const float factor = raise(&m[i], top, scale);
+        const float4 s = meet.scores[t][i][threadIdx.x];
+        float first[4] = {s.x, s.y}, second[4] = {s.z, s.w};
+        meet.sums[t][warp][row][lane % 4] = weigh16(first, second, 0, scale, subtrahend(m[i]));
+        if (warp == 0 && lane % 4 == 0)
+            meet.factors[t][row] = factor;
+        uint32_t *to = (uint32_t *)(meet.weights + row * WEIGHT_PITCH +
+                                    2 * (t * TILE + warp * 16) + lane % 4 * 4);
+        to[0] = mtr_bf16_pair(first[0], first[1]);
+        to[4] = mtr_bf16_pair(second[0], second[1]);
+    }
+
+    /* All scores of the stretch to weights; m, factors and l. */
+    __device__ __forceinline__ void soften_stretch(uint32_t begin, uint32_t end)
+    {
+        device::sync_some<SINGLE_WORKERS>(1);
+        m[0] = m[1] = -CUDART_INF_F;
+        l[0] = l[1] = 0.0f;
+#pragma unroll 1
+        for (uint32_t t = begin; t < end; t++) {
+            soften_row(t, 0);
+            soften_row(t, 1);
+        }
+        device::sync_some<SINGLE_WORKERS>(1);
+#pragma unroll 1
+        for (uint32_t t = begin; t < end; t++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                float top = quad_max(largest(s[t], i));
-                if (lane % 4 == 0)
-                    *maximum(t, warp, lane / 4 + 8 * i) = top;
+                const uint32_t row = lane / 4 + 8 * i, c = lane % 4;
+                const float sums[4] = {meet.sums[t][0][row][c], meet.sums[t][1][row][c],
+                                       meet.sums[t][2][row][c], meet.sums[t][3][row][c]};
+                l[i] = add_weights(l[i], meet.factors[t][row], sums);
             }
-        device::sync_some<SINGLE_WORKERS>(1);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const uint32_t row = lane / 4 + 8 * i;
-            m[i] = -CUDART_INF_F;
-#pragma unroll
-            for (int t = 0; t < (int)TILES; t++) {
-                float top = *maximum(t, 0, row);
-                for (int of = 1; of < SINGLE_WARPS; of++)
-                    top = fmaxf(top, *maximum(t, of, row));
-                factor[t][i] = raise(&m[i], top, scale);
-                *sum(t, warp, row) = weigh16(s[t][0], s[t][1], i, scale, subtrahend(m[i]));
-                store_weights(t, i);
-            }
-        }
-        device::sync_some<SINGLE_WORKERS>(1);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            l[i] = 0.0f;
-#pragma unroll
-            for (int t = 0; t < (int)TILES; t++) {
-                const uint32_t row = lane / 4 + 8 * i;
-                const float sums[4] = {*sum(t, 0, row), *sum(t, 1, row), *sum(t, 2, row),
-                                       *sum(t, 3, row)};
-                l[i] = add_weights(l[i], factor[t][i], sums);
-            }
-            l[i] = quad_sum(l[i]);
-        }
-    }
-
-    __device__ __forceinline__ void store_weights(int t, int i) const
-    {
-        uint8_t *row = memory + (lane / 4 + 8 * i) * WEIGHT_PITCH;
-        uint32_t *to = (uint32_t *)(row + 2 * (t * TILE + warp * 16) + lane % 4 * 4);
-        to[0] = mtr_bf16_pair(s[t][0][2 * i], s[t][0][2 * i + 1]);
-        to[4] = mtr_bf16_pair(s[t][1][2 * i], s[t][1][2 * i + 1]);
+        l[0] = quad_sum(l[0]);
+        l[1] = quad_sum(l[1]);
     }
 
     /* Adds the values of tile t of the stretch, for the warp's quarter of the head. */
-    __device__ __forceinline__ void weigh(int t, uint32_t values)
+    __device__ __forceinline__ void weigh(uint32_t t, uint32_t values)
     {
-        const uint32_t pa = shared + (lane & 15) * WEIGHT_PITCH + (lane >> 4) * 16;
+        const uint32_t pa = device::shared_address(meet.weights) + (lane & 15) * WEIGHT_PITCH +
+                            (lane >> 4) * 16 + 2 * t * TILE;
         const uint32_t va = values + lane * 128 + ((lane & 7) << 4);
+        const float factors[2] = {meet.factors[t][lane / 4], meet.factors[t][lane / 4 + 8]};
 #pragma unroll
         for (int n = 0; n < S::COLUMNS; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                o[n][e] = __fmul_rn(o[n][e], factor[t][e >> 1]);
+                o[n][e] = __fmul_rn(o[n][e], factors[e >> 1]);
 #pragma unroll
         for (int i = 0; i < (int)TILE / 16; i += 2) {
             uint32_t p[2][4];
-            device::load_matrix4(p[0], pa + 2 * (t * TILE + 16 * i));
-            device::load_matrix4(p[1], pa + 2 * (t * TILE + 16 * i + 16));
+            device::load_matrix4(p[0], pa + 2 * 16 * i);
+            device::load_matrix4(p[1], pa + 2 * (16 * i + 16));
 #pragma unroll
             for (int n = 0; n < S::COLUMNS; n++) {
                 const uint32_t piece = warp * S::COLUMNS + n;
@@ -349,28 +399,56 @@ template <class S> struct single_worker {
 
 /* ---- a block ---- */
 
-/* By the fifth warp: the tiles of all runs, in the order in which workers take them. */
+/*
+ * What the fifth warp does for a run and one m16 tile of query heads: has its tiles brought in the
+ * order in which workers take them. All but the last of the history, which has the row's own token,
+ * are older than the step: they need not wait for the predecessor, nor need what comes after that
+ * one in the stretch, on its way to the second-level cache.
+ */
 template <class S>
-MTR_DEVICE void feed_runs(const struct mtr_attention_args &a, const typename S::pipe &p)
+MTR_DEVICE void feed_run(const struct mtr_attention_args &a, const struct single &w,
+                         const struct history &h, struct feeder<S, typename S::pipe> &f)
+{
+    f.begin(h, w.begin * STRETCH);
+#pragma unroll 1
+    for (uint32_t stretch = w.begin; stretch < w.end; stretch++) {
+        uint32_t begin, end;
+        seen_tiles(a, w, stretch, &begin, &end);
+        f.reach(h, stretch * STRETCH);
+        begin = stretch * STRETCH + begin * TILE;
+        end = stretch * STRETCH + end * TILE;
+#pragma unroll 1
+        for (uint32_t tile = begin; tile < end; tile += TILE) {
+            if (!f.released && tile + TILE > w.position) {
+                f.template announce<false>(tile);
+#pragma unroll 1
+                for (uint32_t t = begin; t < end; t += TILE)
+                    f.template announce<true>(t);
+                f.await_predecessor();
+            }
+            f.template fill<false>(h, tile);
+        }
+#pragma unroll 1
+        for (uint32_t tile = begin; tile < end; tile += TILE)
+            f.template fill<true>(h, tile);
+    }
+}
+
+template <class S>
+MTR_DEVICE void feed_runs(const struct mtr_attention_args &a, struct share share,
+                          const typename S::pipe &p)
 {
     struct feeder<S, typename S::pipe> f(a, p);
-    struct share share = share_of(a);
     struct single w;
+    const int32_t *tables = a.step->tables[a.group];
+    const uint32_t stride = a.step->table_stride[a.group];
     while (next_run(a, &share, &w)) {
-        struct history h = history_of(a, w.kv_head, w.lane);
-        h.first = first_seen(a, w.position);
-        h.end = w.position + 1;
-        for (w.tile = 0; w.tile < w.group; w.tile += 16) {
-            f.begin(h, w.begin * STRETCH);
-            for (uint32_t stretch = w.begin; stretch < w.end; stretch++) {
-                f.reach(h, stretch * STRETCH);
-                for (uint32_t i = 0; i < 2 * TILES; i++) {
-                    const uint32_t tile = stretch * STRETCH + i % TILES * TILE;
-                    if (sees(a, w, tile))
-                        f.fill(h, i < TILES ? &a.k_map : &a.v_map, tile, i >= TILES);
-                }
-            }
-        }
+        const struct history h = {tables + (uint64_t)w.slot * stride,
+                                  w.kv_head * a.block_tokens * a.head_dim,
+                                  w.kv_head * a.block_tokens, first_seen(a, w.position),
+                                  w.position + 1};
+        for (w.tile = 0; w.tile < w.group; w.tile += 16)
+            feed_run<S>(a, w, h, f);
     }
 }
 
@@ -380,24 +458,30 @@ MTR_DEVICE void work_run(const struct mtr_attention_args &a, const struct single
                          const typename S::pipe &p, uint8_t *memory, uint32_t &use)
 {
     struct single_worker<S> worker(a, w, memory);
+    const auto release = [&]() {
+        __syncwarp();
+        if (worker.lane == 0)
+            p.release(use);
+        use++;
+    };
+    worker.load_queries();
+#pragma unroll 1
     for (uint32_t stretch = w.begin; stretch < w.end; stretch++) {
+        uint32_t begin, end;
+        seen_tiles(a, w, stretch, &begin, &end);
         worker.begin_stretch();
-#pragma unroll
-        for (int i = 0; i < 2 * (int)TILES; i++) {
-            const uint32_t tile = stretch * STRETCH + i % TILES * TILE;
-            if (i == (int)TILES)
-                worker.soften_stretch();
-            if (!sees(a, w, tile))
-                continue;
+#pragma unroll 1
+        for (uint32_t t = begin; t < end; t++) {
             p.wait(use);
-            if (i < (int)TILES)
-                worker.score(worker.s[i % TILES], tile, p.stage(use));
-            else
-                worker.weigh(i % TILES, p.stage(use));
-            __syncwarp();
-            if (worker.lane == 0)
-                p.release(use);
-            use++;
+            worker.score(t, stretch * STRETCH + t * TILE, p.stage(use));
+            release();
+        }
+        worker.soften_stretch(begin, end);
+#pragma unroll 1
+        for (uint32_t t = begin; t < end; t++) {
+            p.wait(use);
+            worker.weigh(t, p.stage(use));
+            release();
         }
         worker.end_stretch(stretch);
     }
@@ -406,13 +490,14 @@ MTR_DEVICE void work_run(const struct mtr_attention_args &a, const struct single
 }
 
 template <class S>
-MTR_DEVICE void work_runs(const struct mtr_attention_args &a, const typename S::pipe &p,
-                          uint8_t *memory)
+MTR_DEVICE void work_runs(const struct mtr_attention_args &a, struct share share,
+                          const typename S::pipe &p, uint8_t *memory)
 {
-    struct share share = share_of(a);
     struct single w;
     uint32_t use = 0;
     while (next_run(a, &share, &w)) {
+        device::wait_for_predecessor();
+#pragma unroll 1
         for (w.tile = 0; w.tile < w.group; w.tile += 16)
             work_run<S>(a, w, p, memory, use);
         if (!w.alone && is_last(a, w, memory))
@@ -420,17 +505,25 @@ MTR_DEVICE void work_runs(const struct mtr_attention_args &a, const typename S::
     }
 }
 
+/* A block that has nothing makes room at once, but for one: the launch must not end before its
+ * predecessor does. */
 template <class S>
 MTR_DEVICE void attend_singles(const struct mtr_attention_args &a, uint8_t *memory)
 {
     const typename S::pipe p(memory);
+    const struct share share = share_of(a);
+    if (!share.left) {
+        if (blockIdx.x == 0)
+            device::wait_for_predecessor();
+        return;
+    }
     if (threadIdx.x == 0)
         p.init(SINGLE_WARPS);
     __syncthreads();
     if (threadIdx.x >= SINGLE_WORKERS)
-        feed_runs<S>(a, p);
+        feed_runs<S>(a, share, p);
     else
-        work_runs<S>(a, p, memory + (p.stages - p.barriers) + RING_BYTES);
+        work_runs<S>(a, share, p, memory + (p.stages - p.barriers) + RING_BYTES);
 }
 
 /* For heads of any length. */

@@ -173,6 +173,28 @@ __device__ inline void copy_box(uint32_t shared, const struct mtr_tensor_map *ma
                  : "memory");
 }
 
+// True in one thread of a whole warp. The compiler knows that it is one: what that one gives to the
+// copy engine costs no branches.
+__device__ inline bool elect()
+{
+    uint32_t chosen;
+    asm volatile("{\n"
+                 ".reg .pred is;\n"
+                 "elect.sync _|is, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, is;\n"
+                 "}"
+                 : "=r"(chosen));
+    return chosen;
+}
+
+// Has it bring a box to the second-level cache only.
+__device__ inline void announce_box(const struct mtr_tensor_map *map, uint32_t col, uint32_t row)
+{
+    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map),
+                 "r"(col), "r"(row)
+                 : "memory");
+}
+
 // What this thread wrote to shared memory is there for the copy engine and the tensor core.
 __device__ inline void publish_shared()
 {

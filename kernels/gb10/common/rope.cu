@@ -2,20 +2,25 @@
 /*
  * Rotary tables, and rotation of q and k with the append to the cache.
  *
- * rope_append: a block takes a row, a team of sixteen lanes a head at a time: the query heads, the
- * key heads, then the value heads, which are only copied. A lane holds units of the head: C
- * elements and the C that they turn with, so that a head is read and written once and nothing
- * passes between lanes but the sum of squares. C is four where the head allows, else one. Elements
- * that do not turn are units too. The rotation rounds its two products and their sum one by one,
- * as the host class does.
+ * rope_append: heads of a row are the query heads, the key heads, then the value heads, which are
+ * only copied. A block has sixteen of them, a team of eight lanes each, and takes row after row,
+ * the next one under way meanwhile. A lane holds units of its head: C elements and the C that they
+ * turn with, so that a head is read and written once and nothing passes between lanes but the sum
+ * of squares. C is eight where the head allows, else one. Elements that do not turn are units too.
+ * The rotation rounds its two products and their sum one by one, as the host class does.
+ *
+ * Norms' weights, the step and block tables are nobody's output in a step: they are read before the
+ * predecessor is done.
  */
 #include "kernels/args/rope.h"
 
 #include "kernels/gb10/common/rows.cuh"
 
-#define THREADS        512
+#define THREADS        128
+#define PER_PROCESSOR  6 /* blocks */
 #define ROTARY_THREADS 64
-#define TEAM           16
+#define TEAM           8
+#define TEAMS          (THREADS / TEAM)
 #define MAX_HEAD_DIM   256
 
 /* ---- rotary ---- */
@@ -98,89 +103,71 @@ template <int C> MTR_DEVICE struct unit unit_at(const struct mtr_rope_append_arg
     return {C * u, C * u + args.pairs, (int32_t)(C * u)};
 }
 
-template <int C> MTR_DEVICE void load_run(const uint16_t *p, uint32_t at, uint32_t dim, float *v)
-{
-    if constexpr (C == 4) {
-        uint2 raw = *(const uint2 *)(p + at);
-        v[0] = mtr_bf16_low(raw.x), v[1] = mtr_bf16_high(raw.x);
-        v[2] = mtr_bf16_low(raw.y), v[3] = mtr_bf16_high(raw.y);
-    } else {
-        v[0] = at < dim ? mtr_bf16_value(p[at]) : 0.0f;
+/* C elements as they stand in memory. */
+template <int C> struct run_of;
+
+template <> struct run_of<8> {
+    uint4 raw;
+
+    __device__ __forceinline__ void load(const uint16_t *p, uint32_t at, uint32_t)
+    {
+        raw = *(const uint4 *)(p + at);
     }
-}
 
-template <int C> MTR_DEVICE void store_run(uint16_t *p, uint32_t at, uint32_t dim, const float *v)
-{
-    if constexpr (C == 4)
-        *(uint2 *)(p + at) = make_uint2(mtr_bf16_pair(v[0], v[1]), mtr_bf16_pair(v[2], v[3]));
-    else if (at < dim)
-        p[at] = mtr_bf16_round(v[0]);
-}
-
-template <int C>
-MTR_DEVICE void scale_run(const float *weight, uint32_t at, uint32_t dim, float inverse,
-                          float offset, float *v)
-{
+    __device__ __forceinline__ void widen(float *v) const
+    {
+        const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
-    for (int i = 0; i < C; i++)
-        if (at + i < dim)
-            v[i] = __fmul_rn(__fmul_rn(v[i], inverse), __fadd_rn(weight[at + i], offset));
-}
+        for (int i = 0; i < 4; i++) {
+            v[2 * i] = mtr_bf16_low(words[i]);
+            v[2 * i + 1] = mtr_bf16_high(words[i]);
+        }
+    }
+
+    __device__ __forceinline__ static void store(uint16_t *p, uint32_t at, uint32_t, const float *v)
+    {
+        *(uint4 *)(p + at) = make_uint4(mtr_bf16_pair(v[0], v[1]), mtr_bf16_pair(v[2], v[3]),
+                                        mtr_bf16_pair(v[4], v[5]), mtr_bf16_pair(v[6], v[7]));
+    }
+};
+
+template <> struct run_of<1> {
+    uint16_t raw;
+
+    __device__ __forceinline__ void load(const uint16_t *p, uint32_t at, uint32_t dim)
+    {
+        raw = at < dim ? p[at] : 0;
+    }
+
+    __device__ __forceinline__ void widen(float *v) const
+    {
+        v[0] = mtr_bf16_value(raw);
+    }
+
+    __device__ __forceinline__ static void store(uint16_t *p, uint32_t at, uint32_t dim,
+                                                 const float *v)
+    {
+        if (at < dim)
+            p[at] = mtr_bf16_round(v[0]);
+    }
+};
 
 /* v: the C elements of the first run, then those of the second. */
 template <int C, bool INTERLEAVED>
 MTR_DEVICE void turn_unit(const float *cosines, const float *sines, float *v)
 {
+    float c[C], s[C];
+#pragma unroll
+    for (int i = 0; i < C; i++) {
+        c[i] = cosines[i];
+        s[i] = sines[i];
+    }
 #pragma unroll
     for (int i = 0; i < C; i++) {
         constexpr int apart = INTERLEAVED ? 1 : C, step = INTERLEAVED ? 2 : 1;
-        float c = cosines[i], s = sines[i], x = v[i * step], y = v[i * step + apart];
-        v[i * step] = __fsub_rn(__fmul_rn(x, c), __fmul_rn(y, s));
-        v[i * step + apart] = __fadd_rn(__fmul_rn(y, c), __fmul_rn(x, s));
-    }
-}
-
-/* from -> to: norm and rotation of one head by a team; both are rows of head_dim bf16. All lanes of
- * the warp come here together. */
-template <int C>
-MTR_DEVICE void turn_head(const struct mtr_rope_append_args &args, const uint16_t *from,
-                          const float *norm, const float *table, uint16_t *to, bool active)
-{
-    constexpr int HELD = MAX_HEAD_DIM / 2 / C / TEAM;
-    const uint32_t lane = threadIdx.x % TEAM, dim = args.head_dim,
-                   count = (dim + 2 * C - 1) / (2 * C);
-    float v[HELD][2 * C], sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < HELD; i++) {
-        uint32_t n = lane + i * TEAM;
-        if (!active || n >= count)
-            continue;
-        struct unit u = unit_at<C>(args, n);
-        load_run<C>(from, u.first, dim, v[i]);
-        load_run<C>(from, u.second, dim, v[i] + C);
-#pragma unroll
-        for (int e = 0; e < 2 * C; e++)
-            sum = __fmaf_rn(v[i][e], v[i][e], sum);
-    }
-    float mean = __fdiv_rn(mtr_sum_lanes(sum, TEAM), (float)dim);
-    float inverse = __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, args.eps)));
-#pragma unroll
-    for (int i = 0; i < HELD; i++) {
-        uint32_t n = lane + i * TEAM;
-        if (!active || n >= count)
-            continue;
-        struct unit u = unit_at<C>(args, n);
-        if (norm) {
-            scale_run<C>(norm, u.first, dim, inverse, args.unit_offset, v[i]);
-            scale_run<C>(norm, u.second, dim, inverse, args.unit_offset, v[i] + C);
-        }
-        const float *cosines = table + u.pair, *sines = cosines + args.pairs;
-        if (table && u.pair >= 0 && args.interleaved)
-            turn_unit<C, true>(cosines, sines, v[i]);
-        else if (table && u.pair >= 0)
-            turn_unit<C, false>(cosines, sines, v[i]);
-        store_run<C>(to, u.first, dim, v[i]);
-        store_run<C>(to, u.second, dim, v[i] + C);
+        float x = v[i * step], y = v[i * step + apart];
+        v[i * step] = __fsub_rn(__fmul_rn(x, c[i]), __fmul_rn(y, s[i]));
+        v[i * step + apart] = __fadd_rn(__fmul_rn(y, c[i]), __fmul_rn(x, s[i]));
     }
 }
 
@@ -197,49 +184,155 @@ MTR_DEVICE uint64_t cache_at(const struct mtr_rope_append_args &args, uint32_t r
            args.head_dim;
 }
 
-/* What a team does with head h of a row, in the order of heads above. */
-struct task {
-    const uint16_t *from;
-    uint16_t *to;
+/* What a team does with its head of each row, in the order of heads above. */
+struct part {
+    uint16_t *from; /* of row 0 */
+    uint32_t pitch; /* elements from row to row there */
+    uint16_t *to;   /* in the cache, of its first token; NULL: where it was */
     const float *norm, *table; /* or NULL */
+    bool idle;
 };
 
-MTR_DEVICE struct task task_of(const struct mtr_rope_append_args &args, uint32_t row, uint32_t h,
-                               uint64_t cache)
+MTR_DEVICE struct part part_of(const struct mtr_rope_append_args &args, uint32_t h)
 {
     const uint32_t heads = args.heads, kv_heads = args.kv_heads, dim = args.head_dim;
-    const float *table = args.table ? args.table + (uint64_t)row * 2 * args.pairs : NULL;
-    if (h < heads) {
-        uint16_t *q = (uint16_t *)args.q + ((uint64_t)row * heads + h) * dim;
-        return {q, q, (const float *)args.q_norm, table};
-    }
-    const uint32_t n = (h - heads) % kv_heads;
-    const uint64_t from = ((uint64_t)row * kv_heads + n) * dim;
-    const uint64_t to = cache + (uint64_t)n * args.block_tokens * dim;
+    if (h < heads)
+        return {(uint16_t *)args.q + h * dim, heads * dim, NULL, (const float *)args.q_norm,
+                args.table, false};
+    const uint32_t n = (h - heads) % kv_heads, inside = n * args.block_tokens * dim;
     if (h - heads < kv_heads)
-        return {(const uint16_t *)args.k + from, (uint16_t *)args.k_cache + to,
-                (const float *)args.k_norm, table};
-    return {(const uint16_t *)args.v + from, (uint16_t *)args.v_cache + to, NULL, NULL};
+        return {(uint16_t *)args.k + n * dim, kv_heads * dim, (uint16_t *)args.k_cache + inside,
+                (const float *)args.k_norm, args.table, false};
+    return {(uint16_t *)args.v + n * dim, kv_heads * dim, (uint16_t *)args.v_cache + inside, NULL,
+            NULL, h - heads >= 2 * kv_heads};
 }
 
-template <int C> MTR_DEVICE void append_row(const struct mtr_rope_append_args &args, uint32_t row)
-{
-    const uint32_t all = args.heads + 2 * args.kv_heads, teams = THREADS / TEAM;
-    const uint64_t cache = cache_at(args, row);
-    for (uint32_t first = 0; first < all; first += teams) {
-        uint32_t h = first + threadIdx.x / TEAM;
-        struct task t = task_of(args, row, h < all ? h : 0, cache);
-        turn_head<C>(args, t.from, t.norm, t.table, t.to, h < all);
+/* A head in a team's registers, HELD units of it a lane. */
+template <int C, int HELD> struct turner {
+    const struct mtr_rope_append_args &args;
+    struct part part;
+    uint32_t lane, count; /* of units */
+    struct run_of<C> raw[HELD][2];
+    float w[HELD][2 * C], v[HELD][2 * C];
+
+    __device__ __forceinline__ turner(const struct mtr_rope_append_args &a)
+        : args(a), part(part_of(a, blockIdx.y * TEAMS + threadIdx.x / TEAM)),
+          lane(threadIdx.x % TEAM), count((a.head_dim + 2 * C - 1) / (2 * C))
+    {
     }
-}
 
-MTR_KERNEL(THREADS) rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
+    __device__ __forceinline__ bool has(int i) const
+    {
+        return !part.idle && lane + i * TEAM < count;
+    }
+
+    __device__ __forceinline__ struct unit unit(int i) const
+    {
+        return unit_at<C>(args, lane + i * TEAM);
+    }
+
+    __device__ __forceinline__ void load_weights()
+    {
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+#pragma unroll
+            for (int e = 0; e < 2 * C; e++) {
+                const uint32_t at = e < C ? unit(i).first + e : unit(i).second + e - C;
+                if (has(i) && part.norm && at < args.head_dim)
+                    w[i][e] = __fadd_rn(part.norm[at], args.unit_offset);
+            }
+    }
+
+    /* Where a row goes. */
+    __device__ __forceinline__ uint16_t *place(uint32_t row) const
+    {
+        if (part.idle)
+            return NULL;
+        return part.to ? part.to + cache_at(args, row) : part.from + (uint64_t)row * part.pitch;
+    }
+
+    __device__ __forceinline__ void load(uint32_t row)
+    {
+        const uint16_t *from = part.from + (uint64_t)row * part.pitch;
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            if (!has(i))
+                continue;
+            raw[i][0].load(from, unit(i).first, args.head_dim);
+            raw[i][1].load(from, unit(i).second, args.head_dim);
+        }
+    }
+
+    /* Returns the lane's part of the sum of squares. */
+    __device__ __forceinline__ float take()
+    {
+        float sum = 0.0f;
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            if (!has(i))
+                continue;
+            raw[i][0].widen(v[i]);
+            raw[i][1].widen(v[i] + C);
+#pragma unroll
+            for (int e = 0; e < 2 * C; e++)
+                sum = __fmaf_rn(v[i][e], v[i][e], sum);
+        }
+        return sum;
+    }
+
+    __device__ __forceinline__ void give(uint32_t row, uint16_t *to, float inverse)
+    {
+        const float *table = part.table + (uint64_t)row * 2 * args.pairs;
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            if (!has(i))
+                continue;
+            const struct unit u = unit(i);
+            const float *cosines = table + u.pair, *sines = cosines + args.pairs;
+            if (part.norm)
+#pragma unroll
+                for (int e = 0; e < 2 * C; e++)
+                    v[i][e] = __fmul_rn(__fmul_rn(v[i][e], inverse), w[i][e]);
+            if (part.table && u.pair >= 0 && args.interleaved)
+                turn_unit<C, true>(cosines, sines, v[i]);
+            else if (part.table && u.pair >= 0)
+                turn_unit<C, false>(cosines, sines, v[i]);
+            run_of<C>::store(to, u.first, args.head_dim, v[i]);
+            run_of<C>::store(to, u.second, args.head_dim, v[i] + C);
+        }
+    }
+
+    /* All rows of the block; all threads of a warp together. */
+    __device__ __forceinline__ void run()
+    {
+        const uint32_t rows = args.step->tokens;
+        load_weights();
+        uint16_t *to = blockIdx.x < rows ? place(blockIdx.x) : NULL;
+        device::wait_for_predecessor();
+        if (blockIdx.x < rows)
+            load(blockIdx.x);
+        for (uint32_t r = blockIdx.x; r < rows; r += gridDim.x) {
+            uint16_t *const here = to;
+            const float sum = take();
+            if (r + gridDim.x < rows) {
+                load(r + gridDim.x);
+                to = place(r + gridDim.x);
+            }
+            const float mean = __fdiv_rn(mtr_sum_lanes(sum, TEAM), (float)args.head_dim);
+            give(r, here, __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, args.eps))));
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, PER_PROCESSOR)
+rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
 {
-    mtr_begin();
-    bool fours = args.head_dim % 8 == 0 && (!args.table || args.pairs % 4 == 0);
-    for (uint32_t r = blockIdx.x; r < args.step->tokens; r += gridDim.x)
-        if (fours)
-            append_row<4>(args, r);
-        else
-            append_row<1>(args, r);
+    const bool eights = args.head_dim % 16 == 0 && (!args.table || args.pairs % 8 == 0);
+    device::let_successor_start();
+    if (eights && args.head_dim <= 16 * TEAM)
+        turner<8, 1>(args).run();
+    else if (eights)
+        turner<8, MAX_HEAD_DIM / 16 / TEAM>(args).run();
+    else
+        turner<1, MAX_HEAD_DIM / 2 / TEAM>(args).run();
 }

@@ -233,8 +233,8 @@ MTR_DEVICE void feed_wide(const struct mtr_attention_args &a, const typename S::
         f.begin(h, first);
         for (uint32_t tile = first; tile < h.end; tile += TILE) {
             f.reach(h, tile);
-            f.fill(h, &a.k_map, tile, false);
-            f.fill(h, &a.v_map, tile, true);
+            f.template fill<false>(h, tile);
+            f.template fill<true>(h, tile);
         }
     }
 }
