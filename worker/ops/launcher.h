@@ -84,8 +84,7 @@ bool mtr_op_launch_rows(const struct mtr_op_context *c, const struct mtr_resolve
 
 /* The same, with blocks side by side that cover `cols`, in whatever unit the shape counts them. */
 bool mtr_op_launch_tiles(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
-                         uint32_t cols, const void *args, size_t args_bytes,
-                         struct mtr_error *err);
+                         uint32_t cols, const void *args, size_t args_bytes, struct mtr_error *err);
 
 static inline uint32_t mtr_op_least(uint32_t a, uint32_t b)
 {

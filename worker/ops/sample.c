@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Choosing tokens. No launch of the plan: the executor appends it to a list. Grid: rows. */
+/*
+ * Choosing tokens. No launch of the plan: the executor appends it to a list. Grid: rows, of
+ * MTR_SAMPLE_SPLIT blocks each.
+ */
 #include "kernels/args/sample.h"
 
 #include "worker/ops/ops.h"
@@ -16,7 +19,7 @@ bool mtr_op_sample(const struct mtr_op_context *c, struct mtr_kernel *argmax, in
         .vocab = c->plan->vocab,
         .stride = (uint32_t)(logits->row_bytes / sizeof(float)),
     };
-    const uint32_t grid[3] = {c->rows[MTR_ROWS_OUTPUTS], 1, 1};
+    const uint32_t grid[3] = {c->rows[MTR_ROWS_OUTPUTS] * MTR_SAMPLE_SPLIT, 1, 1};
     const uint32_t block[3] = {MTR_SAMPLE_THREADS, 1, 1};
     if (grid[0] == 0 || c->backend->ops->launch(c->backend, c->stream, argmax, grid, block, 0,
                                                 &args, sizeof args, err))

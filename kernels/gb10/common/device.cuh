@@ -25,7 +25,7 @@ __device__ inline float activate(float x, uint32_t activation)
 {
     switch (activation) {
     case ACT_SILU:
-        return x / (1.0f + __expf(-x));
+        return __fdividef(x, 1.0f + __expf(-x));
     case ACT_GELU:
         return 0.5f * x * (1.0f + erff(x * 0.70710678f));
     case ACT_GELU_TANH: {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Tokens from logits. A block takes a row.
+ * Tokens from logits. The blocks of a cluster look for a row's largest logit together; the first of
+ * them goes on alone if the token is drawn.
  *
  * Greedy: a logit and its index become one 64-bit key whose order is that of the logits, and among
- * equals that of falling indices; the largest key of a row is the same in whatever order its block
- * meets them. NaN and -infinity have the key 0.
+ * equals that of falling indices; the largest key of a row is the same in whatever order its blocks
+ * meet them. NaN and -infinity have the key 0.
  *
  * Drawn: nothing is sorted. All weights are integers, so sums are exact in any order. Tokens are
  * counted into bins of nearly equal s, the likeliest first; every question ("how much do the first
@@ -20,6 +21,7 @@
 #include "kernels/gb10/common/rows.cuh"
 
 #define THREADS MTR_SAMPLE_THREADS
+#define SPLIT   MTR_SAMPLE_SPLIT
 #define AHEAD   4             /* loads of a thread in flight */
 #define BINS    (2 * THREADS) /* two a thread */
 #define SCALE   96.0f         /* bins a unit of s: the last begins where weights end */
@@ -88,25 +90,25 @@ MTR_DEVICE uint64_t sum_before(uint64_t v, struct block_sum *shared)
 /* use(logit, index) for all logits of a row, each by one thread. */
 template <class F> MTR_DEVICE void each_logit(const float *x, uint32_t count, bool aligned, F use)
 {
-    uint32_t i = threadIdx.x, fours = aligned ? count / 4 : 0;
-    for (; i + (AHEAD - 1) * THREADS < fours; i += AHEAD * THREADS) {
+    const uint32_t fours = aligned ? count / 4 : 0;
+    for (uint32_t i = threadIdx.x; i < fours; i += AHEAD * THREADS) {
         float4 v[AHEAD];
 #pragma unroll
         for (int a = 0; a < AHEAD; a++)
-            v[a] = ((const float4 *)x)[i + a * THREADS];
+            if (i + a * THREADS < fours)
+                v[a] = ((const float4 *)x)[i + a * THREADS];
 #pragma unroll
         for (int a = 0; a < AHEAD; a++) {
-            uint32_t at = 4 * (i + a * THREADS);
+            const uint32_t at = 4 * (i + a * THREADS);
+            if (at >= 4 * fours)
+                break;
             use(v[a].x, at);
             use(v[a].y, at + 1);
             use(v[a].z, at + 2);
             use(v[a].w, at + 3);
         }
     }
-    for (; i < fours; i += THREADS)
-        for (uint32_t e = 0; e < 4; e++)
-            use(x[4 * i + e], 4 * i + e);
-    for (i = 4 * fours + threadIdx.x; i < count; i += THREADS)
+    for (uint32_t i = 4 * fours + threadIdx.x; i < count; i += THREADS)
         use(x[i], i);
 }
 
@@ -121,12 +123,55 @@ MTR_DEVICE uint64_t key_of(float x, uint32_t index)
     return x > -CUDART_INF_F ? (uint64_t)bits << 32 | (uint32_t)~index : 0;
 }
 
-MTR_DEVICE uint64_t largest_of_row(const float *x, uint32_t count, bool aligned,
-                                   struct block_sum *shared)
+/* The block's place in its cluster. */
+MTR_DEVICE uint32_t rank(void)
 {
+    return blockIdx.x % SPLIT;
+}
+
+/* Of the threads of a cluster; what they wrote to shared memory before is there behind it. */
+MTR_DEVICE void sync_cluster(void)
+{
+    asm volatile("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::
+                     : "memory");
+}
+
+/* Into the shared memory of the cluster's first block, where that one has *here. */
+MTR_DEVICE void put_first(uint64_t *here, uint64_t value)
+{
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, 0;\n"
+                 "st.shared::cluster.b64 [there], %1;\n"
+                 "}" ::"r"(device::shared_address(here)),
+                 "l"(value)
+                 : "memory");
+}
+
+/* The largest of the block's part of the row. */
+MTR_DEVICE uint64_t largest_of_part(const float *x, uint32_t count, bool aligned,
+                                    struct block_sum *shared)
+{
+    const uint32_t part = (count + 4 * SPLIT - 1) / (4 * SPLIT) * 4;
+    const uint32_t from = min(rank() * part, count);
     uint64_t best = 0;
-    each_logit(x, count, aligned, [&](float v, uint32_t i) { best = larger(best, key_of(v, i)); });
+    each_logit(x + from, min(part, count - from), aligned,
+               [&](float v, uint32_t i) { best = larger(best, key_of(v, from + i)); });
     return largest_of_block(best, shared);
+}
+
+/* The largest of the row, for the threads of the cluster's first block. */
+MTR_DEVICE uint64_t largest_of_row(const float *x, uint32_t count, bool aligned,
+                                   struct block_sum *shared, uint64_t (&keys)[SPLIT])
+{
+    uint64_t best = largest_of_part(x, count, aligned, shared);
+    if (threadIdx.x == 0)
+        put_first(&keys[rank()], best);
+    sync_cluster();
+    for (int i = 0; i < SPLIT && rank() == 0; i++)
+        best = larger(best, keys[i]);
+    return best;
 }
 
 MTR_DEVICE uint32_t token_of(uint64_t key)
@@ -446,28 +491,46 @@ MTR_DEVICE void give(const struct mtr_sample_args &args, uint32_t r, uint32_t to
         args.last_tokens[slot] = (int32_t)token;
 }
 
-MTR_KERNEL(THREADS) argmax(const __grid_constant__ struct mtr_sample_args args)
+/* use(r, x) for the rows of the cluster, each with its logits. */
+template <class F> MTR_DEVICE void each_row(const struct mtr_sample_args &args, F use)
 {
-    __shared__ struct block_sum memory;
-    mtr_begin();
-    for (uint32_t r = blockIdx.x; r < args.step->outputs; r += gridDim.x) {
-        const float *x = args.logits + (uint64_t)r * args.stride;
-        give(args, r, token_of(largest_of_row(x, args.vocab, args.stride % 4 == 0, &memory)));
+    const uint32_t step = gridDim.x / SPLIT;
+    for (uint32_t r = blockIdx.x / SPLIT; r < args.step->outputs; r += step) {
+        use(r, args.logits + (uint64_t)r * args.stride);
+        if (r + step < args.step->outputs)
+            sync_cluster(); /* keys are read */
     }
 }
 
-MTR_KERNEL(THREADS) sample(const __grid_constant__ struct mtr_sample_args args)
+extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREADS, 1)
+argmax(const __grid_constant__ struct mtr_sample_args args)
+{
+    __shared__ struct block_sum memory;
+    __shared__ uint64_t keys[SPLIT];
+    mtr_begin();
+    each_row(args, [&](uint32_t r, const float *x) {
+        const bool aligned = args.stride % 4 == 0;
+        const uint64_t best = largest_of_row(x, args.vocab, aligned, &memory, keys);
+        if (rank() == 0)
+            give(args, r, token_of(best));
+    });
+}
+
+extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREADS, 1)
+sample(const __grid_constant__ struct mtr_sample_args args)
 {
     __shared__ struct draw_memory memory;
+    __shared__ uint64_t keys[SPLIT];
     mtr_begin();
-    for (uint32_t r = blockIdx.x; r < args.step->outputs; r += gridDim.x) {
-        const float *x = args.logits + (uint64_t)r * args.stride;
+    each_row(args, [&](uint32_t r, const float *x) {
         const bool aligned = args.stride % 4 == 0;
         const struct mtr_sample_row row = args.step->sampling[r];
-        const uint64_t best = largest_of_row(x, args.vocab, aligned, &memory.sum);
+        const uint64_t best = largest_of_row(x, args.vocab, aligned, &memory.sum, keys);
         uint32_t token = token_of(best);
+        if (rank() > 0)
+            return;
         if (best && row.inverse > 0.0f && x[token] < CUDART_INF_F)
             token = draw({x, args.vocab, aligned, x[token], row.inverse, &memory}, row);
         give(args, r, token);
-    }
+    });
 }

@@ -15,7 +15,7 @@ START_TEST(fills_its_arguments)
     const struct mtr_mock_call *call = mtr_mock_call(b, 0);
     const struct mtr_sample_args *a = call->args;
     ck_assert_uint_eq(call->bytes, sizeof *a);
-    ck_assert_uint_eq(call->grid[0], 2);
+    ck_assert_uint_eq(call->grid[0], 2 * MTR_SAMPLE_SPLIT);
     ck_assert_ptr_eq(a->step, r.context.step);
     ck_assert_ptr_eq(a->logits, r.buffers[r.model.plan.logits]);
     ck_assert_ptr_eq(a->tokens, tokens);
