@@ -3,7 +3,8 @@
  * Choosing tokens on the device. Function "argmax": tokens[r] = the index of the largest of row r's
  * logits, the lowest of equals, NaN never; 0 where all are NaN or -infinity. A lane's last output
  * also becomes the last token of the lane's slot, which the embedding of the next step reads. Grid:
- * rows * MTR_SAMPLE_SPLIT blocks of MTR_SAMPLE_THREADS; on devices so many look at a row together.
+ * blocks of MTR_SAMPLE_THREADS, a multiple of MTR_SAMPLE_SPLIT. On devices so many neighbours look
+ * at a row together, where the grid has as many for each row.
  *
  * Function "sample": the same for rows whose `inverse` is 0. The others are drawn as
  * worker/exec/sampler.h says from steps 3 to 8, top_n_sigma left out, to the same token: token i

@@ -7,7 +7,7 @@
 #include "kernels/gb10/common/attention_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(attention::SINGLE_THREADS, 2)
-attention_bf16_r1(const __grid_constant__ struct mtr_attention_args a)
+    attention_bf16_r1(const __grid_constant__ struct mtr_attention_args a)
 {
     extern __shared__ __align__(1024) uint8_t memory[];
     device::let_successor_start();

@@ -35,23 +35,16 @@ template <class S, class P> struct feeder {
     static constexpr uint32_t SPAN = MTR_WARP * BOX_TOKENS; /* tokens that lanes know of */
     const struct mtr_attention_args &a;
     const P &p;
-    uint32_t use, lane;
+    uint32_t lane;
     uint32_t phase; /* of the spare barrier */
     uint32_t base;  /* first token of the span */
     uint32_t row, next_row;
-    bool released;  /* the predecessor is done, as far as this warp has waited for it */
 
     static_assert(S::TILE_BYTES == PANELS * PANEL_BYTES, "a tile");
 
     __device__ __forceinline__ feeder(const struct mtr_attention_args &args, const P &pipe)
-        : a(args), p(pipe), use(0), lane(threadIdx.x % MTR_WARP), phase(0), released(false)
+        : a(args), p(pipe), lane(threadIdx.x % MTR_WARP), phase(0)
     {
-    }
-
-    __device__ __forceinline__ void await_predecessor()
-    {
-        device::wait_for_predecessor();
-        released = true;
     }
 
     /* The matrix row of the lane's sixteen tokens in the span at `first`. */
@@ -93,7 +86,7 @@ template <class S, class P> struct feeder {
     }
 
     /* Waits for the tile and clears what no row sees of sixteen tokens that some row sees. */
-    __device__ __forceinline__ void cut(const struct history &h, uint32_t tile)
+    __device__ __forceinline__ void cut(const struct history &h, uint32_t tile, uint32_t use)
     {
         device::barrier_wait(p.spare(), phase);
         phase ^= 1;
@@ -122,8 +115,9 @@ template <class S, class P> struct feeder {
     }
 
     /* The tile at this token will be asked for: it may come to the second-level cache. */
-    template <bool VALUES> __device__ __forceinline__ void announce(uint32_t tile) const
+    __device__ __forceinline__ void announce(uint32_t tile, bool values) const
     {
+        const struct mtr_tensor_map *map = values ? &a.v_map : &a.k_map;
         uint32_t rows[BOXES];
         find(tile, rows);
         if (device::elect())
@@ -132,37 +126,37 @@ template <class S, class P> struct feeder {
                 if (rows[i] != OUTSIDE)
 #pragma unroll
                     for (uint32_t panel = 0; panel < PANELS; panel++)
-                        device::announce_box(VALUES ? &a.v_map : &a.k_map, panel * BOX_COLS,
-                                             rows[i]);
+                        device::announce_box(map, panel * BOX_COLS, rows[i]);
         __syncwarp();
     }
 
-    /* Has the tile at this token brought to the next stage. One lane asks for all boxes: the
-     * instruction takes its numbers from registers of the whole warp, and where the compiler does
-     * not know that they are there, lanes take long turns. */
-    template <bool VALUES>
-    __device__ __forceinline__ void fill(const struct history &h, uint32_t tile)
+    /* Has the tile at this token brought to the stage of a use, when ready() returns. One lane asks
+     * for all boxes: the instruction takes its numbers from registers of the whole warp, and where
+     * the compiler does not know that they are there, lanes take long turns. */
+    template <class F>
+    __device__ __forceinline__ void fill(const struct history &h, uint32_t tile, bool values,
+                                         uint32_t use, F ready)
     {
-        const bool partial = VALUES && (tile < h.first || tile + TILE > h.end);
+        const struct mtr_tensor_map *map = values ? &a.v_map : &a.k_map;
+        const bool partial = values && (tile < h.first || tile + TILE > h.end);
         const uint32_t barrier = pick(partial ? p.spare() : p.full(use), 0);
         const uint32_t stage = pick(p.stage(use), 0);
         uint32_t rows[BOXES];
         find(tile, rows);
         p.await(use);
+        ready();
         if (device::elect()) {
             device::barrier_expect(barrier, S::TILE_BYTES);
 #pragma unroll
             for (uint32_t i = 0; i < BOXES; i++)
 #pragma unroll
                 for (uint32_t panel = 0; panel < PANELS; panel++)
-                    device::copy_box(stage + panel * PANEL_BYTES + i * BOX_BYTES,
-                                     VALUES ? &a.v_map : &a.k_map, panel * BOX_COLS, rows[i],
-                                     barrier);
+                    device::copy_box(stage + panel * PANEL_BYTES + i * BOX_BYTES, map,
+                                     panel * BOX_COLS, rows[i], barrier);
         }
         __syncwarp();
         if (partial)
-            cut(h, tile);
-        use++;
+            cut(h, tile, use);
     }
 };
 

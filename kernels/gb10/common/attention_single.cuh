@@ -27,7 +27,8 @@ namespace attention
 
 template <int DIM_> struct single_shape : shape<DIM_> {
     static constexpr int COLUMNS = DIM_ / 8 / SINGLE_WARPS; /* n8 tiles of a warp */
-    using pipe = ::pipe<RING_BYTES / shape<DIM_>::TILE_BYTES, shape<DIM_>::TILE_BYTES>;
+    static constexpr uint32_t STAGES = RING_BYTES / shape<DIM_>::TILE_BYTES;
+    using pipe = ::pipe<STAGES, shape<DIM_>::TILE_BYTES>;
 };
 
 /* ---- who has what ---- */
@@ -144,11 +145,11 @@ MTR_DEVICE void seen_tiles(const struct mtr_attention_args &a, const struct sing
 
 /* Where warps meet: what the tiles of a stretch are worth, in shared memory. */
 struct meeting {
-    uint8_t weights[WEIGHT_BYTES];               /* P, bf16 */
-    float maxima[TILES][SINGLE_WARPS][16];       /* of the scores */
-    float4 scores[TILES][2][SINGLE_WORKERS];     /* of each thread, for itself */
-    float sums[TILES][SINGLE_WARPS][16][4];      /* of the weights, by the threads of a row */
-    float factors[TILES][16];                    /* what o is multiplied with before the tile */
+    uint8_t weights[WEIGHT_BYTES];           /* P, bf16 */
+    float maxima[TILES][SINGLE_WARPS][16];   /* of the scores */
+    float4 scores[TILES][2][SINGLE_WORKERS]; /* of each thread, for itself */
+    float sums[TILES][SINGLE_WARPS][16][4];  /* of the weights, by the threads of a row */
+    float factors[TILES][16];                /* what o is multiplied with before the tile */
 };
 
 static_assert(sizeof(struct meeting) == MEETING_BYTES, "room for it");
@@ -164,11 +165,12 @@ template <class S> struct single_worker {
     float scale;
     float o[S::COLUMNS][4], m[2], l[2];
     float O[S::COLUMNS][4], M[2], L[2];
+    int halves; /* of the sixteen rows that are some: rows 0 to 7, and 8 to 15 */
 
     __device__ __forceinline__ single_worker(const struct mtr_attention_args &args,
                                              const struct single &single, uint8_t *base)
         : a(args), w(single), meet(*(struct meeting *)base), lane(threadIdx.x % MTR_WARP),
-          warp(threadIdx.x / MTR_WARP)
+          warp(threadIdx.x / MTR_WARP), halves(single.group - single.tile > 8 ? 2 : 1)
     {
         scale = exponent_scale(a);
 #pragma unroll
@@ -181,27 +183,31 @@ template <class S> struct single_worker {
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 O[n][e] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < S::STEPS; i++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                q[i][e] = 0;
     }
 
+    /* By way of where weights will stand. What rows hold that are none does not matter: nothing of
+     * them is stored. */
     __device__ __forceinline__ void load_queries()
     {
-        const uint32_t row = lane / 4, column = lane % 4 * 2;
-        const uint16_t *from = (const uint16_t *)a.q +
-                               ((uint64_t)w.row * a.heads + head(row)) * a.head_dim + column;
+        constexpr uint32_t PITCH = 2 * S::DIM + 16; /* bytes, so that banks differ */
+        static_assert(16 * PITCH <= WEIGHT_BYTES, "room");
+        const uint32_t rows = min(w.group - w.tile, 16u);
+        const uint16_t *from =
+            (const uint16_t *)a.q + ((uint64_t)w.row * a.heads + head(0)) * a.head_dim;
+        device::sync_some<SINGLE_WORKERS>(1); /* weights of the run before are read */
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < rows * S::PIECES; i += SINGLE_WORKERS) {
+            const uint32_t row = i / S::PIECES, column = i % S::PIECES * 8;
+            *(uint4 *)(meet.weights + row * PITCH + 2 * column) =
+                column < a.head_dim ? *(const uint4 *)(from + row * a.head_dim + column)
+                                    : make_uint4(0, 0, 0, 0);
+        }
+        device::sync_some<SINGLE_WORKERS>(1);
+        const uint32_t qa =
+            device::shared_address(meet.weights) + (lane & 15) * PITCH + (lane >> 4) * 16;
 #pragma unroll
         for (int i = 0; i < S::STEPS; i++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const uint32_t at = 16 * i + e / 2 * 8, half = e % 2 * 8;
-                q[i][e] = has_row(row + half) && at + column < a.head_dim
-                              ? *(const uint32_t *)(from + half * a.head_dim + at)
-                              : 0;
-            }
+            device::load_matrix4(q[i], qa + 32 * i);
     }
 
     __device__ __forceinline__ bool has_row(uint32_t row) const
@@ -225,7 +231,7 @@ template <class S> struct single_worker {
     }
 
     /* shape_scores() of a row's two n8 tiles, with the soft cap in a loop over elements. */
-    __device__ __forceinline__ void shape(float (&s)[2][4], uint32_t token) const
+    __device__ __forceinline__ void shape(float (&s)[2][4], uint32_t token, bool whole) const
     {
         if (a.softcap != 0.0f) {
 #pragma unroll 1
@@ -237,6 +243,8 @@ template <class S> struct single_worker {
                 s[1][3] = first;
             }
         }
+        if (whole)
+            return;
         const uint32_t least = first_seen(a, w.position);
 #pragma unroll
         for (int n = 0; n < 2; n++)
@@ -262,9 +270,12 @@ template <class S> struct single_worker {
             device::mma(s[0], q[i], k[0]);
             device::mma(s[1], q[i], k[1]);
         }
-        shape(s, tile + warp * 16 + lane % 4 * 2);
+        shape(s, tile + warp * 16 + lane % 4 * 2,
+              tile + TILE - 1 <= w.position && tile >= first_seen(a, w.position));
 #pragma unroll
         for (int i = 0; i < 2; i++) {
+            if (i == halves)
+                break;
             const float top = quad_max(largest(s, i));
             if (lane % 4 == 0)
                 meet.maxima[t][warp][lane / 4 + 8 * i] = top;
@@ -287,8 +298,8 @@ template <class S> struct single_worker {
         meet.sums[t][warp][row][lane % 4] = weigh16(first, second, 0, scale, subtrahend(m[i]));
         if (warp == 0 && lane % 4 == 0)
             meet.factors[t][row] = factor;
-        uint32_t *to = (uint32_t *)(meet.weights + row * WEIGHT_PITCH +
-                                    2 * (t * TILE + warp * 16) + lane % 4 * 4);
+        uint32_t *to = (uint32_t *)(meet.weights + row * WEIGHT_PITCH + 2 * (t * TILE + warp * 16) +
+                                    lane % 4 * 4);
         to[0] = mtr_bf16_pair(first[0], first[1]);
         to[4] = mtr_bf16_pair(second[0], second[1]);
     }
@@ -302,13 +313,16 @@ template <class S> struct single_worker {
 #pragma unroll 1
         for (uint32_t t = begin; t < end; t++) {
             soften_row(t, 0);
-            soften_row(t, 1);
+            if (halves == 2)
+                soften_row(t, 1);
         }
         device::sync_some<SINGLE_WORKERS>(1);
 #pragma unroll 1
         for (uint32_t t = begin; t < end; t++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
+                if (i == halves)
+                    break;
                 const uint32_t row = lane / 4 + 8 * i, c = lane % 4;
                 const float sums[4] = {meet.sums[t][0][row][c], meet.sums[t][1][row][c],
                                        meet.sums[t][2][row][c], meet.sums[t][3][row][c]};
@@ -339,9 +353,9 @@ template <class S> struct single_worker {
             for (int n = 0; n < S::COLUMNS; n++) {
                 const uint32_t piece = warp * S::COLUMNS + n;
                 uint32_t v[2][2];
-                device::load_matrix4_transposed(
-                    v[0][0], v[0][1], v[1][0], v[1][1],
-                    (va ^ piece % 8 << 4) + piece / 8 * PANEL_BYTES + i * 16 * 128);
+                device::load_matrix4_transposed(v[0][0], v[0][1], v[1][0], v[1][1],
+                                                (va ^ piece % 8 << 4) + piece / 8 * PANEL_BYTES +
+                                                    i * 16 * 128);
                 device::mma(o[n], p[0], v[0]);
                 device::mma(o[n], p[1], v[1]);
             }
@@ -358,6 +372,8 @@ template <class S> struct single_worker {
     {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
+            if (i == halves)
+                break;
             const uint32_t row = lane / 4 + 8 * i;
             if (w.alone) {
                 struct factors f = fold(&M[i], &L[i], m[i], l[i]);
@@ -383,6 +399,8 @@ template <class S> struct single_worker {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const uint32_t row = lane / 4 + 8 * i;
+            if (i == halves)
+                break;
             if (!has_row(row))
                 continue;
             float f = final_factor(a, head(row), M[i], L[i]);
@@ -400,57 +418,84 @@ template <class S> struct single_worker {
 /* ---- a block ---- */
 
 /*
- * What the fifth warp does for a run and one m16 tile of query heads: has its tiles brought in the
- * order in which workers take them. All but the last of the history, which has the row's own token,
- * are older than the step: they need not wait for the predecessor, nor need what comes after that
- * one in the stretch, on its way to the second-level cache.
+ * What the fifth warp does: has the tiles of all runs brought, in the order in which workers take
+ * them. All but those with a row's own token are older than the step: they come before the
+ * predecessor is done.
  */
-template <class S>
-MTR_DEVICE void feed_run(const struct mtr_attention_args &a, const struct single &w,
-                         const struct history &h, struct feeder<S, typename S::pipe> &f)
-{
-    f.begin(h, w.begin * STRETCH);
-#pragma unroll 1
-    for (uint32_t stretch = w.begin; stretch < w.end; stretch++) {
-        uint32_t begin, end;
-        seen_tiles(a, w, stretch, &begin, &end);
-        f.reach(h, stretch * STRETCH);
-        begin = stretch * STRETCH + begin * TILE;
-        end = stretch * STRETCH + end * TILE;
-#pragma unroll 1
-        for (uint32_t tile = begin; tile < end; tile += TILE) {
-            if (!f.released && tile + TILE > w.position) {
-                f.template announce<false>(tile);
-#pragma unroll 1
-                for (uint32_t t = begin; t < end; t += TILE)
-                    f.template announce<true>(t);
-                f.await_predecessor();
-            }
-            f.template fill<false>(h, tile);
-        }
-#pragma unroll 1
-        for (uint32_t tile = begin; tile < end; tile += TILE)
-            f.template fill<true>(h, tile);
-    }
-}
+template <class S> struct single_feeder {
+    using ring = feeder<S, typename S::pipe>;
+    const struct mtr_attention_args &a;
+    ring f;
+    const int32_t *tables;
+    uint32_t stride, use;
+    bool released; /* the predecessor is done */
 
-template <class S>
-MTR_DEVICE void feed_runs(const struct mtr_attention_args &a, struct share share,
-                          const typename S::pipe &p)
-{
-    struct feeder<S, typename S::pipe> f(a, p);
-    struct single w;
-    const int32_t *tables = a.step->tables[a.group];
-    const uint32_t stride = a.step->table_stride[a.group];
-    while (next_run(a, &share, &w)) {
-        const struct history h = {tables + (uint64_t)w.slot * stride,
-                                  w.kv_head * a.block_tokens * a.head_dim,
-                                  w.kv_head * a.block_tokens, first_seen(a, w.position),
-                                  w.position + 1};
-        for (w.tile = 0; w.tile < w.group; w.tile += 16)
-            feed_run<S>(a, w, h, f);
+    __device__ __forceinline__ single_feeder(const struct mtr_attention_args &args,
+                                             const typename S::pipe &p)
+        : a(args), f(args, p), tables(args.step->tables[args.group]),
+          stride(args.step->table_stride[args.group]), use(0), released(false)
+    {
     }
-}
+
+    __device__ __forceinline__ struct history history(const struct single &w) const
+    {
+        return {tables + (uint64_t)w.slot * stride, w.kv_head * a.block_tokens * a.head_dim,
+                w.kv_head * a.block_tokens, first_seen(a, w.position), w.position + 1};
+    }
+
+    /* Tiles of a stretch, [begin, end) of the history. If the last has the row's own token, which
+     * nobody has waited for yet, then it comes after the values of others, as far as there is room
+     * for these; the rest goes to the second-level cache before that. */
+    __device__ __forceinline__ void stretch(const struct single &w, const struct history &h,
+                                            uint32_t begin, uint32_t end)
+    {
+        const uint32_t last = end - begin - 1, values = use + last + 1;
+        const bool waits = !released && end * TILE > w.position;
+        const uint32_t room = S::STAGES - min(values, S::STAGES);
+        const uint32_t ahead = waits ? min(last, room) : 0;
+#pragma unroll 1
+        for (uint32_t i = 0; i < 2 * last + 2; i++) {
+            const bool own = i == last + ahead, value = i >= last && !own;
+            uint32_t t = min(i, last);
+            if (value)
+                t = i < last + ahead ? i - last : i - last - 1;
+            if (own && waits)
+#pragma unroll 1
+                for (uint32_t j = begin + ahead; j <= end; j++)
+                    f.announce(min(j, end - 1) * TILE, j < end);
+            f.fill(h, (begin + t) * TILE, value, (value ? values : use) + t, [&]() {
+                if (!own || !waits)
+                    return;
+                device::wait_for_predecessor();
+                released = true;
+            });
+        }
+        use = values + last + 1;
+    }
+
+    __device__ __forceinline__ void run(const struct single &w)
+    {
+        const struct history h = history(w);
+        f.begin(h, w.begin * STRETCH);
+#pragma unroll 1
+        for (uint32_t s = w.begin; s < w.end; s++) {
+            uint32_t begin, end;
+            seen_tiles(a, w, s, &begin, &end);
+            f.reach(h, s * STRETCH);
+            stretch(w, h, s * TILES + begin, s * TILES + end);
+        }
+    }
+
+    __device__ __forceinline__ void run_all(struct share share)
+    {
+        struct single w;
+#pragma unroll 1
+        while (next_run(a, &share, &w))
+#pragma unroll 1
+            for (w.tile = 0; w.tile < w.group; w.tile += 16)
+                run(w);
+    }
+};
 
 /* A run's stretches for one m16 tile of query heads; `use` counts tiles. */
 template <class S>
@@ -495,8 +540,9 @@ MTR_DEVICE void work_runs(const struct mtr_attention_args &a, struct share share
 {
     struct single w;
     uint32_t use = 0;
-    while (next_run(a, &share, &w)) {
-        device::wait_for_predecessor();
+    bool more = next_run(a, &share, &w);
+    device::wait_for_predecessor();
+    for (; more; more = next_run(a, &share, &w)) {
 #pragma unroll 1
         for (w.tile = 0; w.tile < w.group; w.tile += 16)
             work_run<S>(a, w, p, memory, use);
@@ -521,7 +567,7 @@ MTR_DEVICE void attend_singles(const struct mtr_attention_args &a, uint8_t *memo
         p.init(SINGLE_WARPS);
     __syncthreads();
     if (threadIdx.x >= SINGLE_WORKERS)
-        feed_runs<S>(a, share, p);
+        single_feeder<S>(a, p).run_all(share);
     else
         work_runs<S>(a, share, p, memory + (p.stages - p.barriers) + RING_BYTES);
 }

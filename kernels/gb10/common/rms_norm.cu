@@ -171,7 +171,7 @@ MTR_DEVICE void norm_any(const struct mtr_rms_norm_args &args, float (&parts)[2]
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
+    rms_norm(const __grid_constant__ struct mtr_rms_norm_args args)
 {
     __shared__ float parts[2][PARTS]; /* in turn, so that one barrier a row is enough */
     device::let_successor_start();

@@ -186,9 +186,9 @@ MTR_DEVICE uint64_t cache_at(const struct mtr_rope_append_args &args, uint32_t r
 
 /* What a team does with its head of each row, in the order of heads above. */
 struct part {
-    uint16_t *from; /* of row 0 */
-    uint32_t pitch; /* elements from row to row there */
-    uint16_t *to;   /* in the cache, of its first token; NULL: where it was */
+    uint16_t *from;            /* of row 0 */
+    uint32_t pitch;            /* elements from row to row there */
+    uint16_t *to;              /* in the cache, of its first token; NULL: where it was */
     const float *norm, *table; /* or NULL */
     bool idle;
 };
@@ -197,14 +197,15 @@ MTR_DEVICE struct part part_of(const struct mtr_rope_append_args &args, uint32_t
 {
     const uint32_t heads = args.heads, kv_heads = args.kv_heads, dim = args.head_dim;
     if (h < heads)
-        return {(uint16_t *)args.q + h * dim, heads * dim, NULL, (const float *)args.q_norm,
-                args.table, false};
+        return {(uint16_t *)args.q + h * dim, heads * dim, NULL,
+                (const float *)args.q_norm,   args.table,  false};
     const uint32_t n = (h - heads) % kv_heads, inside = n * args.block_tokens * dim;
     if (h - heads < kv_heads)
         return {(uint16_t *)args.k + n * dim, kv_heads * dim, (uint16_t *)args.k_cache + inside,
-                (const float *)args.k_norm, args.table, false};
-    return {(uint16_t *)args.v + n * dim, kv_heads * dim, (uint16_t *)args.v_cache + inside, NULL,
-            NULL, h - heads >= 2 * kv_heads};
+                (const float *)args.k_norm,   args.table,     false};
+    return {
+        (uint16_t *)args.v + n * dim, kv_heads * dim, (uint16_t *)args.v_cache + inside, NULL, NULL,
+        h - heads >= 2 * kv_heads};
 }
 
 /* A head in a team's registers, HELD units of it a lane. */
@@ -241,6 +242,16 @@ template <int C, int HELD> struct turner {
                 if (has(i) && part.norm && at < args.head_dim)
                     w[i][e] = __fadd_rn(part.norm[at], args.unit_offset);
             }
+    }
+
+    /* The first row's angles may come to the second-level cache: a layer ago they were used last.
+     */
+    __device__ __forceinline__ void announce_angles() const
+    {
+        const uint32_t at = threadIdx.x * 32 / sizeof(float); /* sectors of a cache line */
+        if (part.table && blockIdx.x < args.step->tokens && at < 2 * args.pairs)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(
+                args.table + (uint64_t)blockIdx.x * 2 * args.pairs + at));
     }
 
     /* Where a row goes. */
@@ -307,6 +318,7 @@ template <int C, int HELD> struct turner {
     {
         const uint32_t rows = args.step->tokens;
         load_weights();
+        announce_angles();
         uint16_t *to = blockIdx.x < rows ? place(blockIdx.x) : NULL;
         device::wait_for_predecessor();
         if (blockIdx.x < rows)
@@ -325,7 +337,7 @@ template <int C, int HELD> struct turner {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, PER_PROCESSOR)
-rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
+    rope_append_bf16(const __grid_constant__ struct mtr_rope_append_args args)
 {
     const bool eights = args.head_dim % 16 == 0 && (!args.table || args.pairs % 8 == 0);
     device::let_successor_start();

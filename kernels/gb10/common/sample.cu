@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Tokens from logits. The blocks of a cluster look for a row's largest logit together; the first of
- * them goes on alone if the token is drawn.
+ * Tokens from logits. Where there are enough blocks, those of a cluster look for a row's largest
+ * logit together; the first of them goes on alone if the token is drawn.
  *
  * Greedy: a logit and its index become one 64-bit key whose order is that of the logits, and among
  * equals that of falling indices; the largest key of a row is the same in whatever order its blocks
@@ -123,12 +123,6 @@ MTR_DEVICE uint64_t key_of(float x, uint32_t index)
     return x > -CUDART_INF_F ? (uint64_t)bits << 32 | (uint32_t)~index : 0;
 }
 
-/* The block's place in its cluster. */
-MTR_DEVICE uint32_t rank(void)
-{
-    return blockIdx.x % SPLIT;
-}
-
 /* Of the threads of a cluster; what they wrote to shared memory before is there behind it. */
 MTR_DEVICE void sync_cluster(void)
 {
@@ -149,27 +143,35 @@ MTR_DEVICE void put_first(uint64_t *here, uint64_t value)
                  : "memory");
 }
 
-/* The largest of the block's part of the row. */
-MTR_DEVICE uint64_t largest_of_part(const float *x, uint32_t count, bool aligned,
-                                    struct block_sum *shared)
+/* The rows that a block has, alone or with its cluster, of which it is number `part`. */
+struct rows {
+    uint32_t first, step;
+    uint32_t part, parts;
+};
+
+MTR_DEVICE struct rows rows_of_block(const struct mtr_step_view *step)
 {
-    const uint32_t part = (count + 4 * SPLIT - 1) / (4 * SPLIT) * 4;
-    const uint32_t from = min(rank() * part, count);
+    if (gridDim.x / SPLIT < step->outputs)
+        return {blockIdx.x, gridDim.x, 0, 1};
+    return {blockIdx.x / SPLIT, gridDim.x / SPLIT, blockIdx.x % SPLIT, SPLIT};
+}
+
+/* The largest of the row, for the first block of those that have it. */
+MTR_DEVICE uint64_t largest_of_row(const struct rows &rows, const float *x, uint32_t count,
+                                   bool aligned, struct block_sum *shared, uint64_t (&keys)[SPLIT])
+{
+    const uint32_t part = (count + 4 * rows.parts - 1) / (4 * rows.parts) * 4;
+    const uint32_t from = min(rows.part * part, count);
     uint64_t best = 0;
     each_logit(x + from, min(part, count - from), aligned,
                [&](float v, uint32_t i) { best = larger(best, key_of(v, from + i)); });
-    return largest_of_block(best, shared);
-}
-
-/* The largest of the row, for the threads of the cluster's first block. */
-MTR_DEVICE uint64_t largest_of_row(const float *x, uint32_t count, bool aligned,
-                                   struct block_sum *shared, uint64_t (&keys)[SPLIT])
-{
-    uint64_t best = largest_of_part(x, count, aligned, shared);
+    best = largest_of_block(best, shared);
+    if (rows.parts == 1)
+        return best;
     if (threadIdx.x == 0)
-        put_first(&keys[rank()], best);
+        put_first(&keys[rows.part], best);
     sync_cluster();
-    for (int i = 0; i < SPLIT && rank() == 0; i++)
+    for (int i = 0; i < SPLIT && rows.part == 0; i++)
         best = larger(best, keys[i]);
     return best;
 }
@@ -491,43 +493,43 @@ MTR_DEVICE void give(const struct mtr_sample_args &args, uint32_t r, uint32_t to
         args.last_tokens[slot] = (int32_t)token;
 }
 
-/* use(r, x) for the rows of the cluster, each with its logits. */
+/* use(rows, r, x) for the block's rows, each with its logits. */
 template <class F> MTR_DEVICE void each_row(const struct mtr_sample_args &args, F use)
 {
-    const uint32_t step = gridDim.x / SPLIT;
-    for (uint32_t r = blockIdx.x / SPLIT; r < args.step->outputs; r += step) {
-        use(r, args.logits + (uint64_t)r * args.stride);
-        if (r + step < args.step->outputs)
+    const struct rows rows = rows_of_block(args.step);
+    for (uint32_t r = rows.first; r < args.step->outputs; r += rows.step) {
+        use(rows, r, args.logits + (uint64_t)r * args.stride);
+        if (rows.parts > 1 && r + rows.step < args.step->outputs)
             sync_cluster(); /* keys are read */
     }
 }
 
 extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREADS, 1)
-argmax(const __grid_constant__ struct mtr_sample_args args)
+    argmax(const __grid_constant__ struct mtr_sample_args args)
 {
     __shared__ struct block_sum memory;
     __shared__ uint64_t keys[SPLIT];
     mtr_begin();
-    each_row(args, [&](uint32_t r, const float *x) {
+    each_row(args, [&](const struct rows &rows, uint32_t r, const float *x) {
         const bool aligned = args.stride % 4 == 0;
-        const uint64_t best = largest_of_row(x, args.vocab, aligned, &memory, keys);
-        if (rank() == 0)
+        const uint64_t best = largest_of_row(rows, x, args.vocab, aligned, &memory, keys);
+        if (rows.part == 0)
             give(args, r, token_of(best));
     });
 }
 
 extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREADS, 1)
-sample(const __grid_constant__ struct mtr_sample_args args)
+    sample(const __grid_constant__ struct mtr_sample_args args)
 {
     __shared__ struct draw_memory memory;
     __shared__ uint64_t keys[SPLIT];
     mtr_begin();
-    each_row(args, [&](uint32_t r, const float *x) {
+    each_row(args, [&](const struct rows &rows, uint32_t r, const float *x) {
         const bool aligned = args.stride % 4 == 0;
         const struct mtr_sample_row row = args.step->sampling[r];
-        const uint64_t best = largest_of_row(x, args.vocab, aligned, &memory.sum, keys);
+        const uint64_t best = largest_of_row(rows, x, args.vocab, aligned, &memory.sum, keys);
         uint32_t token = token_of(best);
-        if (rank() > 0)
+        if (rows.part > 0)
             return;
         if (best && row.inverse > 0.0f && x[token] < CUDART_INF_F)
             token = draw({x, args.vocab, aligned, x[token], row.inverse, &memory}, row);

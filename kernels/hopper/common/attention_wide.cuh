@@ -224,7 +224,7 @@ template <class S>
 MTR_DEVICE void feed_wide(const struct mtr_attention_args &a, const typename S::pipe &p)
 {
     struct feeder<S, typename S::pipe> f(a, p);
-    uint32_t begin, end;
+    uint32_t begin, end, use = 0;
     struct pass run;
     rows_of_block(a, TILE_ROWS, &begin, &end);
     while (next_pass(a, &begin, end, TILE_ROWS, &run)) {
@@ -233,8 +233,8 @@ MTR_DEVICE void feed_wide(const struct mtr_attention_args &a, const typename S::
         f.begin(h, first);
         for (uint32_t tile = first; tile < h.end; tile += TILE) {
             f.reach(h, tile);
-            f.template fill<false>(h, tile);
-            f.template fill<true>(h, tile);
+            f.fill(h, tile, false, use++, [] {});
+            f.fill(h, tile, true, use++, [] {});
         }
     }
 }
