@@ -92,8 +92,9 @@ class Hardware:
         keys = ("rows", "cols", "glu_cols", "persistent", "fill", "threads", "shared_bytes")
         if "shapes" not in point:
             numbers = [self.number(take(point, k, where, 0), where)
-                       for k in ("tile_rows", "tile_cols", "glu_cols", "threads", "shared_bytes")]
-            return [["", *numbers[:3], 0, 0, *numbers[3:]]]
+                       for k in ("tile_rows", "tile_cols", "glu_cols", "per_processor", "threads",
+                                 "shared_bytes")]
+            return [["", *numbers[:4], 0, *numbers[4:]]]
         shapes = [dict(s) for s in take(point, "shapes", where)]
         numbers = [[self.number(take(s, k, where, 0), where) for k in keys] for s in shapes]
         for shape, n in zip(shapes, numbers):
