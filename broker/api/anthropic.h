@@ -28,6 +28,10 @@ bool mtr_anthropic_read_tools(struct mtr_chat_request *r, const struct mtr_json 
 bool mtr_anthropic_refuse_type(const struct mtr_json *block, const char *where,
                                struct mtr_error *err);
 
+/* A mark of what to cache, at a place or at the body's top (where ""): checked, and not needed. */
+bool mtr_anthropic_cache_control(const struct mtr_json *v, const char *where,
+                                 struct mtr_error *err);
+
 /* Their numbers differ from OpenAI's: 529 where nothing can be served. */
 int mtr_anthropic_status(const struct mtr_error *err);
 

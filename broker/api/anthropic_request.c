@@ -83,25 +83,36 @@ static bool f_stop_sequences(struct mtr_chat_request *r, const struct mtr_json *
 
 static bool f_metadata(struct mtr_chat_request *r, const struct mtr_json *v, struct mtr_error *err)
 {
-    return v->kind == MTR_JSON_OBJECT ||
-           mtr_fail_field(err, MTR_INVALID, "metadata", "'metadata' must be an object, not %s",
-                          mtr_json_kind_name(v));
+    static const struct mtr_member members[] = {{"user_id", MTR_IS(STRING)}};
+    return MTR_CHECK_MEMBERS(v, members, "metadata", err);
+}
+
+bool mtr_anthropic_cache_control(const struct mtr_json *v, const char *where, struct mtr_error *err)
+{
+    static const struct mtr_member members[] = {{"type", MTR_IS(STRING)}, {"ttl", MTR_IS(STRING)}};
+    char field[64];
+    if (!v || v->kind == MTR_JSON_NULL)
+        return true;
+    snprintf(field, sizeof field, "%s%scache_control", where, where[0] ? "." : "");
+    return MTR_CHECK_MEMBERS(v, members, field, err) &&
+           (mtr_json_is_type(v, "ephemeral") ||
+            mtr_fail_field(err, MTR_INVALID, field, "%s must be {\"type\": \"ephemeral\"}", field));
 }
 
 static bool f_cache_control(struct mtr_chat_request *r, const struct mtr_json *v,
                             struct mtr_error *err)
 {
-    const struct mtr_json *type = mtr_json_get(v, "type");
-    return (type && type->kind == MTR_JSON_STRING && mtr_str_is(type->text, "ephemeral")) ||
-           mtr_fail_field(err, MTR_INVALID, "cache_control",
-                          "'cache_control' must be {\"type\": \"ephemeral\"}");
+    return mtr_anthropic_cache_control(v, "", err);
 }
 
 /* Editing what stands in the context is refused, but for an edit that keeps everything. */
 static bool f_context_management(struct mtr_chat_request *r, const struct mtr_json *v,
                                  struct mtr_error *err)
 {
+    static const struct mtr_member members[] = {{"edits", MTR_IS(ARRAY)}};
     const struct mtr_json *edits = mtr_json_get(v, "edits");
+    if (!MTR_CHECK_MEMBERS(v, members, "context_management", err))
+        return false;
     for (uint32_t i = 0; edits && edits->kind == MTR_JSON_ARRAY && i < edits->count; i++) {
         const struct mtr_json *type = mtr_json_get(&edits->items[i], "type");
         const struct mtr_json *keep = mtr_json_get(&edits->items[i], "keep");
@@ -113,9 +124,7 @@ static bool f_context_management(struct mtr_chat_request *r, const struct mtr_js
                                   "what the model sees",
                                   i);
     }
-    return v->kind == MTR_JSON_OBJECT ||
-           mtr_fail_field(err, MTR_INVALID, "context_management",
-                          "'context_management' must be an object, not %s", mtr_json_kind_name(v));
+    return true;
 }
 
 /* Read once all fields are known to be there, by convert(). */
@@ -180,6 +189,56 @@ static bool read_fields(struct mtr_chat_request *r, const struct mtr_json *body,
     return mtr_fields_read(r, body, tables, 2, counts, err);
 }
 
+/* ---- What blocks may hold ----------------------------------------------------------------------
+ */
+
+static const struct mtr_member text_members[] = {
+    {"type", 0}, {"text", 0}, {"cache_control", 0}, {"citations", MTR_IS(ARRAY)}};
+static const struct mtr_member document_members[] = {
+    {"type", 0},          {"source", MTR_IS(OBJECT)},    {"title", MTR_IS(STRING)},
+    {"cache_control", 0}, {"citations", MTR_IS(OBJECT)}, {"context", MTR_IS(STRING)}};
+static const struct mtr_member search_members[] = {
+    {"type", 0},          {"source", 0},
+    {"title", 0},         {"content", MTR_IS(ARRAY)},
+    {"cache_control", 0}, {"citations", MTR_IS(OBJECT)}};
+static const struct mtr_member use_members[] = {{"type", 0},
+                                                {"id", 0},
+                                                {"name", 0},
+                                                {"input", 0},
+                                                {"cache_control", 0},
+                                                {"caller", 0},
+                                                {"toolset_name", MTR_IS(STRING)}};
+static const struct mtr_member result_members[] = {
+    {"type", 0},          {"tool_use_id", 0},         {"content", 0},
+    {"cache_control", 0}, {"is_error", MTR_IS(BOOL)}, {"toolset_name", MTR_IS(STRING)}};
+static const struct mtr_member thinking_members[] = {
+    {"type", 0}, {"thinking", 0}, {"signature", MTR_IS(STRING)}};
+
+#define TYPE(name, members)                                                                        \
+    {                                                                                              \
+        name, members, sizeof(members) / sizeof((members)[0])                                      \
+    }
+
+/* A block of a type that is not here is refused by who reads it. */
+static bool check_block(const struct mtr_json *block, const char *where, struct mtr_error *err)
+{
+    static const struct {
+        const char *type;
+        const struct mtr_member *members;
+        size_t count;
+    } types[] = {TYPE("text", text_members),
+                 TYPE("document", document_members),
+                 TYPE("search_result", search_members),
+                 TYPE("tool_use", use_members),
+                 TYPE("tool_result", result_members),
+                 TYPE("thinking", thinking_members)};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (mtr_json_is_type(block, types[i].type))
+            return mtr_check_members(block, types[i].members, types[i].count, where, err) &&
+                   mtr_anthropic_cache_control(mtr_json_get(block, "cache_control"), where, err);
+    return true;
+}
+
 /* ---- Blocks -----------------------------------------------------------------------------------
  */
 
@@ -196,7 +255,12 @@ bool mtr_anthropic_refuse_type(const struct mtr_json *block, const char *where,
 
 static bool no_citations(const struct mtr_json *block, const char *where, struct mtr_error *err)
 {
-    const struct mtr_json *cite = mtr_json_path(block, "citations.enabled");
+    static const struct mtr_member members[] = {{"enabled", MTR_IS(BOOL)}};
+    const struct mtr_json *citations = mtr_json_get(block, "citations");
+    const struct mtr_json *cite = mtr_json_get(citations, "enabled");
+    if (citations && citations->kind == MTR_JSON_OBJECT &&
+        !MTR_CHECK_MEMBERS(citations, members, where, err))
+        return false;
     return !cite || cite->kind != MTR_JSON_BOOL || !cite->boolean ||
            mtr_fail_field(err, MTR_UNSUPPORTED, where,
                           "%s asks for citations, which are not supported here", where);
@@ -236,7 +300,10 @@ static bool add_search_result(struct mtr_array *parts, const struct mtr_json *bl
     mtr_array_add(parts, mtr_text_part(parts->arena, title->text));
     mtr_array_add(parts, mtr_text_part(parts->arena, source->text));
     for (uint32_t i = 0; content && content->kind == MTR_JSON_ARRAY && i < content->count; i++) {
-        const struct mtr_json *text = mtr_need_string(&content->items[i], "text", where, err);
+        const struct mtr_json *part = &content->items[i];
+        if (!mtr_json_is_type(part, "text"))
+            return mtr_anthropic_refuse_type(part, where, err);
+        const struct mtr_json *text = mtr_need_string(part, "text", where, err);
         if (!text)
             return false;
         mtr_array_add(parts, mtr_text_part(parts->arena, text->text));
@@ -248,6 +315,8 @@ static bool add_search_result(struct mtr_array *parts, const struct mtr_json *bl
 static bool add_text(struct mtr_array *parts, const struct mtr_json *block, const char *where,
                      struct mtr_error *err)
 {
+    if (!check_block(block, where, err))
+        return false;
     if (mtr_json_is_type(block, "document"))
         return add_document(parts, block, where, err);
     if (mtr_json_is_type(block, "search_result"))
@@ -321,6 +390,8 @@ static bool add_assistant_block(struct mtr_turns *t, const struct mtr_json *bloc
                                 const char *where, struct mtr_error *err)
 {
     mtr_turns_open(t, "assistant");
+    if (!check_block(block, where, err))
+        return false;
     if (mtr_json_is_type(block, "tool_use"))
         return add_tool_use(t, block, where, err);
     if (!mtr_json_is_type(block, "thinking"))
@@ -334,6 +405,8 @@ static bool add_assistant_block(struct mtr_turns *t, const struct mtr_json *bloc
 static bool add_user_block(struct mtr_turns *t, const struct mtr_json *block, const char *where,
                            struct mtr_error *err)
 {
+    if (!check_block(block, where, err))
+        return false;
     if (mtr_json_is_type(block, "tool_result"))
         return add_tool_result(t, block, where, err);
     mtr_turns_open(t, "user");
@@ -348,7 +421,10 @@ static bool add_turn(struct mtr_turns *t, const struct mtr_json *turn, uint32_t 
         bool (*add)(struct mtr_turns *, const struct mtr_json *, const char *, struct mtr_error *);
     } roles[] = {{"user", add_user_block}, {"assistant", add_assistant_block}};
     char field[24], where[40];
+    static const struct mtr_member members[] = {{"role", 0}, {"content", 0}};
     snprintf(field, sizeof field, "messages[%u]", index);
+    if (!MTR_CHECK_MEMBERS(turn, members, field, err))
+        return false;
     const struct mtr_json *role = mtr_json_get(turn, "role");
     const struct mtr_json *content = mtr_json_get(turn, "content");
     if (!role || role->kind != MTR_JSON_STRING)

@@ -65,8 +65,14 @@ static bool read_tool(const struct mtr_json *tool, uint32_t index, struct mtr_to
     out->parameters = mtr_json_get(tool, "input_schema");
     if (!out->parameters || out->parameters->kind != MTR_JSON_OBJECT)
         return mtr_fail_field(err, MTR_INVALID, where, "%s.input_schema must be an object", where);
-    if (description && description->kind == MTR_JSON_STRING)
+    if (description && description->kind != MTR_JSON_NULL) {
+        description = mtr_need_string(tool, "description", where, err);
+        if (!description)
+            return false;
         out->description = description->text;
+    }
+    if (!mtr_anthropic_cache_control(mtr_json_get(tool, "cache_control"), where, err))
+        return false;
     for (uint32_t i = 0; i < tool->count; i++)
         if (!check_member(&tool->members[i], where, err))
             return false;
@@ -102,7 +108,12 @@ static bool read_choice(struct mtr_chat_request *r, const struct mtr_json *choic
                  {"tool", MTR_TOOL_CHOICE_NAMED}};
     if (!choice || choice->kind == MTR_JSON_NULL)
         return true;
+    static const struct mtr_member members[] = {{"type", MTR_IS(STRING)},
+                                                {"name", MTR_IS(STRING)},
+                                                {"disable_parallel_tool_use", MTR_IS(BOOL)}};
     const struct mtr_json *alone = mtr_json_get(choice, "disable_parallel_tool_use");
+    if (!MTR_CHECK_MEMBERS(choice, members, "tool_choice", err))
+        return false;
     r->single_tool_call = alone && alone->kind == MTR_JSON_BOOL && alone->boolean;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (!mtr_json_is_type(choice, types[i].type))
@@ -158,6 +169,10 @@ static bool read_thinking(struct mtr_chat_request *r, const struct mtr_json *thi
 {
     if (!thinking || thinking->kind == MTR_JSON_NULL)
         return true;
+    static const struct mtr_member members[] = {
+        {"type", MTR_IS(STRING)}, {"budget_tokens", 0}, {"display", 0}};
+    if (!MTR_CHECK_MEMBERS(thinking, members, "thinking", err))
+        return false;
     bool off = mtr_json_is_type(thinking, "disabled");
     bool budget = mtr_json_is_type(thinking, "enabled");
     if (mtr_json_is_type(thinking, "between_tools"))

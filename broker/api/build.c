@@ -94,3 +94,32 @@ const struct mtr_json *mtr_need_string(const struct mtr_json *v, const char *key
     mtr_fail_field(err, MTR_INVALID, where, "%s.%s must be a string", where, key);
     return NULL;
 }
+
+static bool check_member(const struct mtr_json_member *m, const struct mtr_member *members,
+                         size_t count, const char *where, struct mtr_error *err)
+{
+    int len = (int)(m->key.len < 40 ? m->key.len : 40);
+    for (size_t i = 0; i < count; i++) {
+        unsigned kinds = members[i].kinds;
+        if (!mtr_str_is(m->key, members[i].name))
+            continue;
+        if (!kinds || m->value.kind == MTR_JSON_NULL || (kinds & 1u << m->value.kind))
+            return true;
+        return mtr_fail_field(err, MTR_INVALID, where, "%s.%.*s can't be %s", where, len,
+                              m->key.ptr, mtr_json_kind_name(&m->value));
+    }
+    return mtr_fail_field(err, MTR_INVALID, where, "unknown field '%s.%.*s'", where, len,
+                          m->key.ptr ? m->key.ptr : "");
+}
+
+bool mtr_check_members(const struct mtr_json *object, const struct mtr_member *members,
+                       size_t count, const char *where, struct mtr_error *err)
+{
+    if (object->kind != MTR_JSON_OBJECT)
+        return mtr_fail_field(err, MTR_INVALID, where, "%s must be an object, not %s", where,
+                              mtr_json_kind_name(object));
+    for (uint32_t i = 0; i < object->count; i++)
+        if (!check_member(&object->members[i], members, count, where, err))
+            return false;
+    return true;
+}

@@ -45,6 +45,21 @@ bool mtr_json_is_type(const struct mtr_json *v, const char *type);
 const struct mtr_json *mtr_need_string(const struct mtr_json *v, const char *key, const char *where,
                                        struct mtr_error *err);
 
+/* What an object may hold. Null may stand for every member. */
+struct mtr_member {
+    const char *name;
+    unsigned kinds; /* MTR_IS(...) of those it may be, or'ed; 0: any */
+};
+
+#define MTR_IS(kind) (1u << MTR_JSON_##kind)
+
+/* Refuses members that are not in the list, or of another kind, by "where.name". */
+bool mtr_check_members(const struct mtr_json *object, const struct mtr_member *members,
+                       size_t count, const char *where, struct mtr_error *err);
+
+#define MTR_CHECK_MEMBERS(object, members, where, err)                                             \
+    mtr_check_members(object, members, sizeof(members) / sizeof((members)[0]), where, err)
+
 /* A copy of v on the heap of the arena, as its JSON text. {NULL, 0} when memory is out. */
 struct mtr_str mtr_json_text(struct mtr_arena *arena, const struct mtr_json *v);
 

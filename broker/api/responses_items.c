@@ -16,6 +16,39 @@
 
 static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/* ---- What items may hold ----------------------------------------------------------------------
+ */
+
+#define TEXT MTR_IS(STRING)
+/* Of all items. `created_by`, `phase` and the like come back from lists; they say nothing here. */
+#define OF_ITEMS                                                                                   \
+    {"type", TEXT}, {"id", TEXT}, {"status", TEXT},                                                \
+    {                                                                                              \
+        "created_by", TEXT                                                                         \
+    }
+
+static const struct mtr_member message_members[] = {
+    OF_ITEMS, {"role", 0}, {"content", 0}, {"phase", TEXT}};
+static const struct mtr_member call_members[] = {OF_ITEMS,
+                                                 {"call_id", 0},
+                                                 {"name", 0},
+                                                 {"arguments", 0},
+                                                 {"caller", MTR_IS(OBJECT)},
+                                                 {"namespace", TEXT},
+                                                 {"async", MTR_IS(BOOL)}};
+static const struct mtr_member output_members[] = {
+    OF_ITEMS,           {"call_id", 0}, {"output", 0}, {"name", TEXT}, {"caller", MTR_IS(OBJECT)},
+    {"namespace", TEXT}};
+static const struct mtr_member reasoning_members[] = {
+    OF_ITEMS, {"summary", 0}, {"content", 0}, {"encrypted_content", TEXT}};
+static const struct mtr_member reference_members[] = {{"type", TEXT}, {"id", TEXT}};
+static const struct mtr_member part_members[] = {{"type", 0},
+                                                 {"text", TEXT},
+                                                 {"refusal", TEXT},
+                                                 {"annotations", MTR_IS(ARRAY)},
+                                                 {"logprobs", MTR_IS(ARRAY)},
+                                                 {"prompt_cache_breakpoint", MTR_IS(OBJECT)}};
+
 /* ---- Parts of a message -----------------------------------------------------------------------
  */
 
@@ -42,7 +75,9 @@ static const struct mtr_json *part_text(const struct mtr_json *part, const char 
     const struct mtr_json *type = mtr_json_get(part, "type");
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (mtr_json_is_type(part, kinds[i].type))
-            return mtr_need_string(part, kinds[i].member, where, err);
+            return MTR_CHECK_MEMBERS(part, part_members, where, err)
+                       ? mtr_need_string(part, kinds[i].member, where, err)
+                       : NULL;
     if (!type || type->kind != MTR_JSON_STRING)
         mtr_fail_field(err, MTR_INVALID, where, "%s has no 'type'", where);
     else
@@ -102,6 +137,8 @@ static bool add_message(struct mtr_items *items, const struct mtr_json *item, co
     const struct mtr_json *role = mtr_json_get(item, "role");
     char field[64];
     bool known = false;
+    if (!MTR_CHECK_MEMBERS(item, message_members, where, err))
+        return false;
     for (size_t i = 0; role && i < sizeof roles / sizeof roles[0]; i++)
         known |= role->kind == MTR_JSON_STRING && mtr_str_is(role->text, roles[i]);
     if (!known)
@@ -125,6 +162,8 @@ static bool add_call(struct mtr_items *items, const struct mtr_json *item, const
 {
     static const char *const members[] = {"call_id", "name", "arguments"};
     struct mtr_object o = {.arena = items->arena};
+    if (!MTR_CHECK_MEMBERS(item, call_members, where, err))
+        return false;
     add_id(items, &o, item, "fc");
     mtr_object_add_str(&o, "type", MTR_STR("function_call"));
     mtr_object_add_str(&o, "status", MTR_STR("completed"));
@@ -146,7 +185,7 @@ static bool add_output(struct mtr_items *items, const struct mtr_json *item, con
     const struct mtr_json *id = mtr_need_string(item, "call_id", where, err);
     const struct mtr_json *output = mtr_json_get(item, "output");
     char field[64];
-    if (!id)
+    if (!id || !MTR_CHECK_MEMBERS(item, output_members, where, err))
         return false;
     snprintf(field, sizeof field, "%s.output", where);
     if (!whole_content(items->arena, output, false, field, &parts, err))
@@ -181,7 +220,8 @@ static bool add_reasoning(struct mtr_items *items, const struct mtr_json *item, 
     const struct mtr_json *summary = mtr_json_get(item, "summary");
     const struct mtr_json *content = mtr_json_get(item, "content");
     const struct mtr_json *sealed = mtr_json_get(item, "encrypted_content");
-    if (!check_texts(summary, where, err) || !check_texts(content, where, err))
+    if (!MTR_CHECK_MEMBERS(item, reasoning_members, where, err) ||
+        !check_texts(summary, where, err) || !check_texts(content, where, err))
         return false;
     add_id(items, &o, item, "rs");
     mtr_object_add_str(&o, "type", MTR_STR("reasoning"));
@@ -203,7 +243,7 @@ static bool add_reference(struct mtr_items *items, const struct mtr_json *item, 
     struct mtr_store_item found;
     struct mtr_error reason = {0};
     const struct mtr_json *id = mtr_need_string(item, "id", where, err);
-    if (!id)
+    if (!id || !MTR_CHECK_MEMBERS(item, reference_members, where, err))
         return false;
     if (!items->store || !mtr_store_item(items->store, items->arena, (struct mtr_str){0}, id->text,
                                          items->owner, &found, &reason))

@@ -208,7 +208,13 @@ static bool f_text(struct mtr_chat_request *r, const struct mtr_json *v, struct 
 static bool f_cache_options(struct mtr_chat_request *r, const struct mtr_json *v,
                             struct mtr_error *err)
 {
+    static const struct mtr_member members[] = {{"mode", MTR_IS(STRING)},
+                                                {"ttl", MTR_IS(STRING)},
+                                                {"prewarm", MTR_IS(BOOL)},
+                                                {"comparison_response_id", MTR_IS(STRING)}};
     const struct mtr_json *prewarm = mtr_json_get(v, "prewarm");
+    if (!MTR_CHECK_MEMBERS(v, members, "prompt_cache_options", err))
+        return false;
     return !prewarm || prewarm->kind != MTR_JSON_BOOL || !prewarm->boolean ||
            mtr_fail_field(err, MTR_UNSUPPORTED, "prompt_cache_options",
                           "'prompt_cache_options.prewarm' is not supported");
@@ -225,15 +231,8 @@ static bool f_truncation(struct mtr_chat_request *r, const struct mtr_json *v,
 static bool f_stream_options(struct mtr_chat_request *r, const struct mtr_json *v,
                              struct mtr_error *err)
 {
-    for (uint32_t i = 0; v->kind == MTR_JSON_OBJECT && i < v->count; i++)
-        if (!mtr_str_is(v->members[i].key, "include_obfuscation"))
-            return mtr_fail_field(err, MTR_INVALID, "stream_options",
-                                  "unknown field 'stream_options.%.*s'",
-                                  (int)(v->members[i].key.len < 40 ? v->members[i].key.len : 40),
-                                  v->members[i].key.ptr);
-    return v->kind == MTR_JSON_OBJECT ||
-           mtr_fail_field(err, MTR_INVALID, "stream_options",
-                          "'stream_options' must be an object, not %s", mtr_json_kind_name(v));
+    static const struct mtr_member members[] = {{"include_obfuscation", MTR_IS(BOOL)}};
+    return MTR_CHECK_MEMBERS(v, members, "stream_options", err);
 }
 
 static bool f_instructions(struct mtr_chat_request *r, const struct mtr_json *v,
@@ -358,9 +357,11 @@ static bool read_tool(const struct mtr_json *tool, uint32_t index, struct mtr_to
     *out = (struct mtr_tool){.name = name->text};
     if (parameters && parameters->kind != MTR_JSON_NULL)
         out->parameters = parameters;
-    if (description && description->kind == MTR_JSON_STRING)
-        out->description = description->text;
-    return true;
+    if (!description || description->kind == MTR_JSON_NULL)
+        return true;
+    description = mtr_need_string(tool, "description", where, err);
+    out->description = description ? description->text : (struct mtr_str){0};
+    return description != NULL;
 }
 
 /* Whether an "allowed_tools" choice has the tool. */
@@ -397,6 +398,23 @@ static bool read_tools(struct mtr_chat_request *r, const struct mtr_json *tools,
     return mtr_tools_set(r, list, count, "tools", err);
 }
 
+static bool check_allowed(const struct mtr_json *choice, struct mtr_error *err)
+{
+    static const struct mtr_member members[] = {
+        {"type", 0}, {"mode", MTR_IS(STRING)}, {"tools", MTR_IS(ARRAY)}};
+    const struct mtr_json *tools = mtr_json_get(choice, "tools");
+    if (!MTR_CHECK_MEMBERS(choice, members, "tool_choice", err))
+        return false;
+    if (!tools || tools->kind != MTR_JSON_ARRAY)
+        return mtr_fail_field(err, MTR_INVALID, "tool_choice", "'tool_choice' has no 'tools'");
+    for (uint32_t i = 0; i < tools->count; i++)
+        if (!mtr_json_is_type(&tools->items[i], "function") ||
+            !mtr_need_string(&tools->items[i], "name", "tool_choice.tools", NULL))
+            return mtr_fail_field(err, MTR_INVALID, "tool_choice",
+                                  "tool_choice.tools[%u] must name a function", i);
+    return true;
+}
+
 static bool read_choice(struct mtr_chat_request *r, const struct mtr_json *choice,
                         struct mtr_error *err)
 {
@@ -415,8 +433,11 @@ static bool read_choice(struct mtr_chat_request *r, const struct mtr_json *choic
         r->tool_choice_name = name ? name->text : (struct mtr_str){0};
         return name != NULL;
     }
-    if (mtr_json_is_type(choice, "allowed_tools"))
+    if (mtr_json_is_type(choice, "allowed_tools")) {
+        if (!check_allowed(choice, err))
+            return false;
         word = mtr_json_get(choice, "mode");
+    }
     for (size_t i = 0; word && i < sizeof names / sizeof names[0]; i++)
         if (word->kind == MTR_JSON_STRING && mtr_str_is(word->text, names[i].name)) {
             r->tool_choice = names[i].choice;
