@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/api/build.h"
 #include "broker/api/fields.h"
 #include "broker/api/openai.h"
 #include "broker/api/openai_chat_tools.h"
@@ -66,6 +67,28 @@ static bool flatten_parts(struct mtr_chat_request *r, const struct mtr_json *par
     return true;
 }
 
+/* Members of known meaning; others are the template's. */
+static bool check_known(const struct mtr_json *m, const char *field, struct mtr_error *err)
+{
+    static const struct mtr_member known[] = {
+        {"name", MTR_IS(STRING)},       {"tool_call_id", MTR_IS(STRING)},
+        {"refusal", MTR_IS(STRING)},    {"reasoning_content", MTR_IS(STRING)},
+        {"reasoning", MTR_IS(STRING)},  {"tool_calls", MTR_IS(ARRAY)},
+        {"annotations", MTR_IS(ARRAY)}, {"audio", MTR_IS(NULL)},
+        {"function_call", MTR_IS(NULL)}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const struct mtr_json *v = mtr_json_get(m, known[i].name);
+        if (!v || v->kind == MTR_JSON_NULL || (known[i].kinds & 1u << v->kind))
+            continue;
+        if (known[i].kinds == MTR_IS(NULL))
+            return mtr_fail_field(err, MTR_UNSUPPORTED, field, "%s.%s is not supported", field,
+                                  known[i].name);
+        return mtr_fail_field(err, MTR_INVALID, field, "%s.%s can't be %s", field, known[i].name,
+                              mtr_json_kind_name(v));
+    }
+    return true;
+}
+
 /* One message with its role and content in the form that templates take. */
 static bool read_message(struct mtr_chat_request *r, const struct mtr_json *m, uint32_t index,
                          struct mtr_json *out, struct mtr_error *err)
@@ -78,6 +101,8 @@ static bool read_message(struct mtr_chat_request *r, const struct mtr_json *m, u
     const struct mtr_json *role = mtr_json_get(m, "role");
     if (!role || role->kind != MTR_JSON_STRING)
         return mtr_fail_field(err, MTR_INVALID, field, "%s has no 'role'", field);
+    if (!check_known(m, field, err))
+        return false;
     const char *name = template_role(role->text);
     if (!name)
         return mtr_fail_field(err, MTR_INVALID, field,

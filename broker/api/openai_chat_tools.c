@@ -22,6 +22,7 @@ static bool read_tool(const struct mtr_json *v, uint32_t index, struct mtr_tool 
     const struct mtr_json *function = mtr_json_get(v, "function");
     const struct mtr_json *strict = mtr_json_get(function, "strict");
     const struct mtr_json *parameters = mtr_json_get(function, "parameters");
+    const struct mtr_json *description = mtr_json_get(function, "description");
     if (v->kind != MTR_JSON_OBJECT)
         return mtr_fail_field(err, MTR_INVALID, "tools", "tools[%u] must be an object, not %s",
                               index, mtr_json_kind_name(v));
@@ -36,9 +37,13 @@ static bool read_tool(const struct mtr_json *v, uint32_t index, struct mtr_tool 
                               "tools[%u].function.strict can only be false: constrained output is "
                               "not supported",
                               index);
+    if (description && description->kind != MTR_JSON_NULL && description->kind != MTR_JSON_STRING)
+        return mtr_fail_field(err, MTR_INVALID, "tools",
+                              "tools[%u].function.description must be a string, not %s", index,
+                              mtr_json_kind_name(description));
     *out = (struct mtr_tool){
         .name = text_of(mtr_json_get(function, "name")),
-        .description = text_of(mtr_json_get(function, "description")),
+        .description = text_of(description),
         .parameters = parameters && parameters->kind != MTR_JSON_NULL ? parameters : NULL,
         .original = v,
     };
