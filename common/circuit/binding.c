@@ -12,6 +12,7 @@
 #include "common/circuit/quant.h"
 
 #define NAME_BYTES 256
+#define NO_EXPERT  UINT32_MAX
 
 struct finder {
     struct mtr_arena *arena;
@@ -19,12 +20,13 @@ struct finder {
     const struct mtr_settings *settings;
     const struct mtr_binding *want;
     const char *module; /* "model.layers.3.self_attn.q_proj" */
+    bool apart;         /* a tensor for each expert; the module is one's */
     struct mtr_error *err;
 };
 
-/* Replaces {M}, {L} and {l}. */
+/* Replaces {M}, {L}, {l}, and {e} unless no expert is given. */
 static const char *expand(struct mtr_arena *arena, const char *pattern, const char *module,
-                          uint16_t layer)
+                          uint16_t layer, uint32_t expert)
 {
     struct mtr_buf b = {.limit_bytes = NAME_BYTES};
     for (const char *p = pattern; *p; p++) {
@@ -33,7 +35,11 @@ static const char *expand(struct mtr_arena *arena, const char *pattern, const ch
             mtr_buf_byte(&b, (uint8_t)*p);
             continue;
         }
-        if (p[1] == 'M')
+        if (p[1] == 'e' && expert == NO_EXPERT)
+            mtr_buf_puts(&b, "{e}");
+        else if (p[1] == 'e')
+            mtr_buf_printf(&b, "%u", expert);
+        else if (p[1] == 'M')
             mtr_buf_puts(&b, module);
         else if (p[1] == 'L')
             mtr_buf_printf(&b, "%s.layers.%u", module, layer);
@@ -74,15 +80,17 @@ static bool check_shape(const struct finder *f, const char *name, const struct m
                         uint64_t rows, uint64_t cols)
 {
     bool vector = f->want->def->rows.text == NULL || f->want->bias;
-    bool conv = f->want->conv && !vector;
-    uint32_t rank = vector ? 1 : conv ? 3 : 2;
-    if (t->rank == rank && t->shape[rank - 1] == cols && (vector || t->shape[0] == rows) &&
-        (!conv || t->shape[1] == 1))
+    bool conv = f->want->conv && !vector, stack = f->want->stack > 1 && !f->apart;
+    uint32_t rank = vector ? 1 : conv || stack ? 3 : 2;
+    if (t->rank == rank && t->shape[rank - 1] == cols && (vector || t->shape[stack] == rows) &&
+        (!conv || t->shape[1] == 1) && (!stack || t->shape[0] == f->want->stack))
         return true;
     const char *expected =
-        vector ? mtr_arena_printf(f->arena, "[%llu]", (unsigned long long)cols)
-               : mtr_arena_printf(f->arena, "[%llu, %s%llu]", (unsigned long long)rows,
-                                  conv ? "1, " : "", (unsigned long long)cols);
+        vector  ? mtr_arena_printf(f->arena, "[%llu]", (unsigned long long)cols)
+        : stack ? mtr_arena_printf(f->arena, "[%u, %llu, %llu]", f->want->stack,
+                                   (unsigned long long)rows, (unsigned long long)cols)
+                : mtr_arena_printf(f->arena, "[%llu, %s%llu]", (unsigned long long)rows,
+                                   conv ? "1, " : "", (unsigned long long)cols);
     return misshaped(f, name, t, expected ? expected : "another shape");
 }
 
@@ -222,23 +230,71 @@ static bool bind_declared(const struct finder *f, struct mtr_instance_weight *w)
     return true;
 }
 
+static bool bind_one(const struct finder *f, struct mtr_instance_weight *w)
+{
+    memset(w, 0, sizeof *w);
+    w->rows = f->want->rows;
+    w->cols = f->want->cols;
+    w->vector = f->want->bias || f->want->def->rows.text == NULL;
+    w->stack = f->want->stack;
+    w->apart = f->apart;
+    return f->source->find ? bind_listed(f, w) : bind_declared(f, w);
+}
+
+/* The same name for all experts. */
+static const char *for_all(const struct finder *f, const char *all, const char *name)
+{
+    return name && all ? mtr_arena_printf(f->arena, "%s%s", all, name + strlen(f->module)) : NULL;
+}
+
+/* Every expert's matrix is there and stands as the first one does: a kernel reads them all. */
+static bool others_alike(const struct finder *first, const char *pattern,
+                         const struct mtr_instance_weight *w)
+{
+    struct finder f = *first;
+    for (uint32_t e = 1; e < w->stack && f.source->find; e++) {
+        struct mtr_instance_weight other;
+        f.module = expand(f.arena, pattern, f.settings->document->module, f.want->layer, e);
+        if (!f.module || !bind_one(&f, &other))
+            return false;
+        if (other.format != w->format || other.scaling != w->scaling ||
+            other.scale_format != w->scale_format || other.global_format != w->global_format)
+            return mtr_fail(f.err, MTR_UNSUPPORTED,
+                            "tensor %s is %s with scales by %s, but the first expert's is %s with "
+                            "scales by %s",
+                            other.name, mtr_format_info(other.format)->name,
+                            mtr_scaling_name(other.scaling), mtr_format_info(w->format)->name,
+                            mtr_scaling_name(w->scaling));
+    }
+    return true;
+}
+
+static bool bind_apart(const struct finder *f, const char *pattern, struct mtr_instance_weight *w)
+{
+    const char *module = f->settings->document->module;
+    const char *all = expand(f->arena, pattern, module, f->want->layer, NO_EXPERT);
+    if (!bind_one(f, w) || !others_alike(f, pattern, w))
+        return false;
+    w->name = for_all(f, all, w->name);
+    w->scale_name = for_all(f, all, w->scale_name);
+    w->global_name = for_all(f, all, w->global_name);
+    return true;
+}
+
 bool mtr_bind(struct mtr_arena *arena, const struct mtr_model_source *source,
               const struct mtr_settings *settings, const struct mtr_binding *want,
               struct mtr_instance_weight *out, struct mtr_error *err)
 {
     const char *pattern = source->gguf ? want->def->gguf : want->def->hf;
     const char *role = want->def->role;
-    struct finder f = {arena, source, settings, want, NULL, err};
+    struct finder f = {arena, source, settings, want, NULL, false, err};
     if (!pattern)
         return mtr_fail(err, MTR_INTERNAL, "%s has no name in such checkpoints", role);
-    f.module = expand(arena, pattern, settings->document->module, want->layer);
+    f.module = expand(arena, pattern, settings->document->module, want->layer, 0);
+    f.apart = strstr(pattern, "{e}") != NULL;
     if (!f.module)
         return mtr_fail(err, MTR_NO_MEMORY, "no memory for the name of %s", role);
-    memset(out, 0, sizeof *out);
-    out->rows = want->rows;
-    out->cols = want->cols;
-    out->vector = want->bias || want->def->rows.text == NULL;
-    bool good = source->find ? bind_listed(&f, out) : bind_declared(&f, out);
+    bool good = f.apart ? bind_apart(&f, pattern, out) : bind_one(&f, out);
     return mtr_arena_failed(arena) ? mtr_fail(err, MTR_NO_MEMORY, "no memory to bind %s", role)
                                    : good;
 }

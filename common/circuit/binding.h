@@ -13,6 +13,7 @@ struct mtr_binding {
     uint16_t layer; /* MTR_NONE outside layers */
     bool bias;
     uint64_t rows, cols; /* expected; rows 1: a vector */
+    uint32_t stack;      /* matrices of that shape; 1: no stack */
     bool linear;         /* may be quantized with scales beside it */
     bool conv;           /* of one input channel a row: [rows, 1, cols] in safetensors */
 };

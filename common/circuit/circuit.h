@@ -13,6 +13,7 @@
  *   {M}   is the module path of the decoder: "model"
  *   {L}   that of the layer: "model.layers.3"
  *   {l}   the layer's number
+ *   {e}   an expert's: each matrix of the stack is a tensor of its own
  */
 #ifndef MTR_CIRCUIT_CIRCUIT_H
 #define MTR_CIRCUIT_CIRCUIT_H
@@ -33,6 +34,7 @@ struct mtr_weight_def {
     const char *gguf;
     struct mtr_expr rows; /* text NULL: a vector */
     struct mtr_expr cols;
+    struct mtr_expr stack; /* matrices one behind the other, one an expert; text NULL: one */
     bool bare;
 };
 

@@ -2,7 +2,8 @@
 /*
  * A launch reads its weights once (an embedding: a row for each token), its buffers once, and its
  * share of the cache: attention reads the history of every lane, appending writes the new tokens.
- * A recurrent layer reads and writes the state of every lane.
+ * A recurrent layer reads and writes the state of every lane. Of a stack of experts those are read
+ * that the step's tokens can be expected to choose.
  */
 #include "common/circuit/cost.h"
 
@@ -19,9 +20,17 @@ uint64_t mtr_weight_bytes(const struct mtr_plan_weight *w)
     return mtr_format_row_bytes(w->kernel_format, w->cols, &row) ? row * w->rows : 0;
 }
 
-static double rows_of(enum mtr_rows rows, const struct mtr_step_shape *s)
+static double rows_of(const struct mtr_plan *p, enum mtr_rows rows, const struct mtr_step_shape *s)
 {
-    return rows == MTR_ROWS_TOKENS ? (double)s->lanes * s->tokens : s->lanes;
+    double tokens = (double)s->lanes * s->tokens;
+    return rows == MTR_ROWS_TOKENS ? tokens : rows == MTR_ROWS_PAIRS ? tokens * p->top_k : s->lanes;
+}
+
+/* How many of a stack's matrices are read by so many tokens that choose evenly. */
+static double experts_met(const struct mtr_plan *p, const struct mtr_plan_weight *w, double pairs)
+{
+    double tokens = pairs / p->top_k, rest = 1 - (double)p->top_k / w->stack;
+    return w->stack * (1 - pow(rest > 0 ? rest : 0, tokens));
 }
 
 static double weights_read(const struct mtr_plan *p, const struct mtr_launch *l, double rows)
@@ -37,6 +46,8 @@ static double weights_read(const struct mtr_plan *p, const struct mtr_launch *l,
             all += scale == MTR_NONE ? 0 : (double)mtr_weight_bytes(&p->weights[scale]);
         }
         bool lookup = strcmp(l->family->name, "embed") == 0;
+        if (w->stack > 1)
+            all *= experts_met(p, w, rows) / w->stack;
         bytes += lookup ? all / (double)w->rows * rows : all;
     }
     return bytes;
@@ -73,11 +84,12 @@ static double operations(const struct mtr_plan *p, const struct mtr_launch *l, d
                          const struct mtr_step_shape *s)
 {
     double ops = 0;
-    if (strcmp(l->family->name, "linear") == 0)
+    if (strcmp(l->family->name, "linear") == 0 || strcmp(l->family->name, "experts") == 0)
         for (uint32_t i = 0; i < l->weight_count; i++) {
             const struct mtr_plan_weight *w =
                 l->weights[i] == MTR_NONE ? NULL : &p->weights[l->weights[i]];
-            ops += w && w->rows > 1 ? 2.0 * rows * (double)w->rows * (double)w->cols : 0;
+            double each = w && w->stack > 1 ? (double)w->rows / w->stack : w ? (double)w->rows : 0;
+            ops += w && w->rows > 1 ? 2.0 * rows * each * (double)w->cols : 0;
         }
     if (strcmp(l->family->name, "attention") == 0)
         ops = 4.0 * mtr_launch_u32(l, MTR_P_HEADS, 0) * mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) *
@@ -96,11 +108,15 @@ struct mtr_cost mtr_launch_cost(const struct mtr_plan *plan, const struct mtr_la
                                 const struct mtr_step_shape *shape, const struct mtr_device *device)
 {
     struct mtr_cost c = {0};
-    double rows = rows_of(l->rows, shape);
+    double rows = rows_of(plan, l->rows, shape);
     c.weight_bytes = weights_read(plan, l, rows);
     c.cache_bytes = cache_moved(plan, l, shape);
-    for (uint32_t i = 0; i < l->in_count; i++)
-        c.activation_bytes += (double)plan->buffers[l->in[i]].row_bytes * rows;
+    for (uint32_t i = 0; i < l->in_count; i++) {
+        const struct mtr_plan_buffer *b = &plan->buffers[l->in[i]];
+        bool pairs = b->rows == MTR_ROWS_PAIRS || l->rows == MTR_ROWS_PAIRS;
+        double count = pairs ? rows_of(plan, b->rows, shape) : rows;
+        c.activation_bytes += (double)b->row_bytes * count;
+    }
     for (uint32_t i = 0; i < l->out_count; i++)
         c.activation_bytes += (double)plan->buffers[l->out[i]].row_bytes * rows;
     c.operations = operations(plan, l, rows, shape);

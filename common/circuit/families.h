@@ -10,7 +10,7 @@
  *   embed_<weight>           linear_<weight>            rms_norm    rotary
  *   rope_append_<cache>      attention_<cache>          add  glu  activate  scale  gather
  *   gate  slice  concat      gated_norm                 conv1d_<weight>  delta_gate  delta_rule
- *   scan
+ *   scan                     route   combine            experts_<weight>
  * (rotary and rope_append are points of module "rope", gated_norm of "rms_norm", delta_gate and
  * delta_rule of "delta", add to concat of "elementwise")
  * with <weight> and <cache> the names of common/numeric/format.h: linear_q4_1, attention_bf16.
@@ -52,8 +52,16 @@
  *                                                                       ATTN_SCALE [EPS -1]
  *   scan         xbc dt              y                a_log d dt_bias   state; HEADS HEAD_DIM
  *                                                                       GROUPS STATE_DIM [CLAMP 0]
+ *   route        logits              chosen shares    [bias]            EXPERTS TOP_K SCORING
+ *                                                                       RENORMALIZE [MULTIPLIER 1]
+ *                                                                       [GROUPS 1] [TOP_GROUPS 1]
+ *   experts      x chosen            y [pairs]        W [W of up]       EXPERTS TOP_K
+ *                                                                       [EPILOGUE NONE]
+ *                                                                       [ACTIVATION]
+ *   combine      x [pairs] shares    y                -                 TOP_K
  *
- * In linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up)
+ * In experts, EPILOGUE GLU with one weight: its matrices hold the gate's rows, then those of up. In
+ * linear, EPILOGUE ADD adds to out[0], which holds the residual; GLU has two weights (gate, up)
  * and one output. rms_norm gathers when its launch has rows OUTPUTS and x has rows TOKENS. Rows of
  * all buffers but x and y of linear are dense: row_bytes = columns x element size.
  */

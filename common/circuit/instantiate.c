@@ -98,8 +98,9 @@ static bool bind(struct builder *b, const struct mtr_node_def *node,
     const struct mtr_weight_def *def = &b->circuit->weights[slot->weight];
     uint16_t *known = slot->bias ? &b->biases[slot->weight] : &b->roles[slot->weight];
     if (*known == MTR_NONE) {
-        uint64_t rows = 1, cols;
+        uint64_t rows = 1, cols, stack = 1;
         if (!integer(b, &def->cols, 1, MAX_COLS, &cols) ||
+            (def->stack.text && !integer(b, &def->stack, 1, MAX_COLS, &stack)) ||
             (def->rows.text && !integer(b, &def->rows, 1, MAX_COLS, &rows)))
             return false;
         struct mtr_binding want = {
@@ -108,6 +109,7 @@ static bool bind(struct builder *b, const struct mtr_node_def *node,
             .bias = slot->bias,
             .rows = slot->bias ? 1 : rows,
             .cols = slot->bias ? rows : cols,
+            .stack = (uint32_t)stack,
             .linear = node->op == MTR_OP_LINEAR || node->op == MTR_OP_EXPERT_LINEAR,
             .conv = node->op == MTR_OP_CONV1D && !b->source->gguf,
         };
@@ -209,7 +211,7 @@ static bool use_memory(struct builder *b, const struct mtr_node_def *d, struct m
 /* A linear's matrix must join its edges: a mistake in a circuit, not in a checkpoint. */
 static bool check_linear(struct builder *b, const struct mtr_node *n)
 {
-    if (n->op != MTR_OP_LINEAR)
+    if (n->op != MTR_OP_LINEAR && n->op != MTR_OP_EXPERT_LINEAR)
         return true;
     const struct mtr_instance_weight *w = &b->out->weights[n->weights[0]];
     const struct mtr_edge *x = &b->out->edges[n->in[0]], *y = &b->out->edges[n->out[0]];

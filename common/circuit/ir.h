@@ -46,7 +46,7 @@ enum mtr_op {
     MTR_OP_ADD,         /* a + b: the residual stream */
     MTR_OP_MUL,         /* a * b, b by column, head or row */
     MTR_OP_SCALE,       /* multiplier * a */
-    MTR_OP_GLU,         /* act(gate) * up, possibly clamped */
+    MTR_OP_GLU,         /* act(gate) * up, possibly clamped; gate alone: its halves */
     MTR_OP_ACTIVATE,    /* act(a) */
     MTR_OP_GATE,        /* a * act(gate), a column of the gate for each equal part of a's */
     MTR_OP_SOFTCAP,     /* c tanh(a / c) */
@@ -145,8 +145,10 @@ const char *mtr_scaling_name(enum mtr_scaling s);
 
 /* A tensor that a node binds. */
 struct mtr_instance_weight {
-    const char *name;
+    const char *name;    /* with "{e}" where `apart` */
     uint64_t rows, cols; /* rows 1 for vectors */
+    uint32_t stack;      /* matrices of that shape, one an expert; else 1 */
+    bool apart;          /* each of them is a tensor of its own */
     enum mtr_format format;
     bool vector;
     enum mtr_scaling scaling;

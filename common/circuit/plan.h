@@ -74,7 +74,9 @@ struct mtr_plan_weight {
     uint32_t first_row;    /* a slice of a fused tensor: rows [first_row, first_row + rows) of it */
     uint64_t tensor_rows;  /* rows of the whole tensor */
     enum mtr_weight_role role;
-    bool inverted; /* the file holds divisors: in device memory are their inverses */
+    uint32_t stack; /* matrices one behind the other in `rows`, one an expert; else 1 */
+    bool apart;     /* each is a tensor of its own, "{e}" in the name for its number */
+    bool inverted;  /* the file holds divisors: in device memory are their inverses */
 };
 
 enum mtr_cache_kind { MTR_CACHE_FULL, MTR_CACHE_SLIDING, MTR_CACHE_LATENT, MTR_CACHE_INDEXER };
@@ -142,7 +144,7 @@ enum mtr_param {
     MTR_P_STRIDE,   /* tokens pooled into one cache entry */
     MTR_P_GROUPS,
     MTR_P_TOP_GROUPS,
-    MTR_P_SCORING, /* how router logits become scores */
+    MTR_P_SCORING, /* enum mtr_scoring: how router logits become scores */
     MTR_P_RENORMALIZE,
     MTR_P_STATE_DIM,
     MTR_P_STREAMS,
@@ -160,6 +162,8 @@ enum mtr_activation {
     MTR_ACT_RELU2,
     MTR_ACT_SIGMOID,
 };
+
+enum mtr_scoring { MTR_SCORE_SOFTMAX, MTR_SCORE_SIGMOID, MTR_SCORE_SQRT_SOFTPLUS };
 
 #define MTR_LAUNCH_IN      6
 #define MTR_LAUNCH_OUT     4
@@ -212,6 +216,7 @@ struct mtr_plan {
 
     uint32_t vocab, hidden, layers;
     uint32_t context; /* positions that the model was made for */
+    uint32_t top_k;   /* experts of a token: rows of kind PAIRS for each; 1 where there are none */
 
     uint32_t buffer_count;
     const struct mtr_plan_buffer *buffers;
@@ -232,8 +237,16 @@ struct mtr_plan {
     struct mtr_launch_list lists[MTR_MODE_COUNT];
 
     uint64_t parameters; /* elements of all weights, tied ones once */
+    uint64_t active;     /* of them, those that a token meets: of experts, the chosen ones */
     uint8_t digest[32];
 };
+
+/* Tensors of the checkpoint that a weight is made of, and the name of one of them, which is w->name
+ * or stands in `room`. */
+#define MTR_WEIGHT_NAME_BYTES 320
+uint32_t mtr_weight_tensors(const struct mtr_plan_weight *w);
+struct mtr_str mtr_weight_tensor(const struct mtr_plan_weight *w, uint32_t expert,
+                                 char room[MTR_WEIGHT_NAME_BYTES]);
 
 /* The value of a launch's parameter, or `absent`. */
 double mtr_launch_real(const struct mtr_launch *l, enum mtr_param name, double absent);

@@ -93,6 +93,8 @@ static void put_weights(struct mtr_buf *out, const struct mtr_plan *p)
             mtr_buf_printf(out, " as %s", mtr_format_info(w->kernel_format)->name);
         if (w->inverted)
             mtr_buf_puts(out, " inverted");
+        if (w->stack > 1)
+            mtr_buf_printf(out, " stack %u%s", w->stack, w->apart ? " apart" : "");
         if (w->tensor_rows != w->rows)
             mtr_buf_printf(out, " rows from %u of %llu", w->first_row,
                            (unsigned long long)w->tensor_rows);

@@ -85,12 +85,7 @@ static void find_lives(struct layout *l)
 
 static bool buffer_bytes(struct layout *l, const struct mtr_edge *e, uint64_t *row, uint64_t *bytes)
 {
-    uint64_t rows = mtr_plan_max_rows(&l->plan->limits, e->rows, 1);
-    if (e->rows == MTR_ROWS_PAIRS)
-        return mtr_fail(l->err, MTR_INTERNAL,
-                        "buffer %s has a row for each token-expert pair: the plan does not count "
-                        "experts of a token yet",
-                        e->name);
+    uint64_t rows = mtr_plan_max_rows(&l->plan->limits, e->rows, l->plan->top_k);
     if (!mtr_format_row_bytes(e->format, e->cols, row) ||
         __builtin_mul_overflow(*row, rows, bytes) || *bytes > UINT64_MAX / 4)
         return mtr_fail(l->err, MTR_TOO_LARGE, "buffer %s of %llu rows of %u columns is too large",
@@ -155,15 +150,17 @@ static bool add_plan_weight(struct layout *l, const struct mtr_plan_weight *w, u
 static bool add_scales(struct layout *l, const struct mtr_instance_weight *w, uint16_t *out)
 {
     struct mtr_plan_weight p = {.name = w->scale_name,
-                                .rows = w->scale_rows,
+                                .rows = w->stack * w->scale_rows,
                                 .cols = w->scale_cols,
                                 .format = w->scale_format,
                                 .kernel_format =
                                     w->scaling == MTR_SCALING_GROUP16 ? w->scale_format : MTR_F32,
                                 .scale = MTR_NONE,
                                 .global_scale = MTR_NONE,
-                                .tensor_rows = w->scale_rows,
-                                .role = MTR_WEIGHT_SCALES};
+                                .tensor_rows = w->stack * w->scale_rows,
+                                .role = MTR_WEIGHT_SCALES,
+                                .stack = w->stack,
+                                .apart = w->apart};
     *out = MTR_NONE;
     return !w->scale_name || add_plan_weight(l, &p, out);
 }
@@ -171,14 +168,16 @@ static bool add_scales(struct layout *l, const struct mtr_instance_weight *w, ui
 static bool add_global(struct layout *l, const struct mtr_instance_weight *w, uint16_t *out)
 {
     struct mtr_plan_weight p = {.name = w->global_name,
-                                .rows = 1,
+                                .rows = w->stack,
                                 .cols = 1,
                                 .format = w->global_format,
                                 .kernel_format = MTR_F32,
                                 .scale = MTR_NONE,
                                 .global_scale = MTR_NONE,
-                                .tensor_rows = 1,
+                                .tensor_rows = w->stack,
                                 .role = MTR_WEIGHT_GLOBAL,
+                                .stack = w->stack,
+                                .apart = w->apart,
                                 .inverted = w->global_divides};
     *out = MTR_NONE;
     return !w->global_name || add_plan_weight(l, &p, out);
@@ -201,11 +200,13 @@ static bool use_weight(struct layout *l, const struct mtr_group *g, uint16_t wei
     uint16_t *known = &l->weight_of[(size_t)weight * l->hardware->family_count + family];
     if (*known == MTR_NONE) {
         struct mtr_plan_weight p = {.name = w->name,
-                                    .rows = w->rows,
+                                    .rows = w->stack * w->rows,
                                     .cols = w->cols,
                                     .format = w->format,
                                     .kernel_format = w->vector ? l->hardware->vectors : w->format,
-                                    .tensor_rows = w->rows};
+                                    .tensor_rows = w->stack * w->rows,
+                                    .stack = w->stack,
+                                    .apart = w->apart};
         bool twice = false;
         for (uint32_t i = 0; i < l->hardware->family_count; i++)
             twice |= l->weight_of[(size_t)weight * l->hardware->family_count + i] != MTR_NONE;
@@ -342,17 +343,35 @@ static bool allocate(struct layout *l)
     return true;
 }
 
-/* What a table of the step is made of is in the checkpoint, but was never trained. */
-static uint64_t parameters(const struct mtr_instance *in)
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* At most so many experts of each layer counted. What a table of the step is made of is in the
+ * checkpoint, but was never trained. */
+static uint64_t parameters(const struct mtr_instance *in, uint32_t experts)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < in->weight_count; i++)
-        sum += in->weights[i].rows * in->weights[i].cols;
+        sum += in->weights[i].rows * in->weights[i].cols * least(in->weights[i].stack, experts);
     for (uint32_t n = 0; n < in->node_count; n++)
         for (uint32_t i = 0; in->nodes[n].op == MTR_OP_ROTARY && i < in->nodes[n].weight_count; i++)
             if (in->nodes[n].weights[i] != MTR_NONE)
                 sum -= in->weights[in->nodes[n].weights[i]].cols;
     return sum;
+}
+
+/* The most experts that a token has anywhere. */
+static uint32_t top_k(const struct mtr_instance *in)
+{
+    double most = 1;
+    for (uint32_t n = 0; n < in->node_count; n++)
+        for (uint32_t i = 0;
+             in->nodes[n].op == MTR_OP_EXPERT_LINEAR && i < in->nodes[n].param_count; i++)
+            if (in->nodes[n].params[i].name == MTR_P_TOP_K && in->nodes[n].params[i].value > most)
+                most = in->nodes[n].params[i].value;
+    return (uint32_t)most;
 }
 
 bool mtr_plan_lay_out(struct mtr_arena *arena, const struct mtr_instance *in,
@@ -362,6 +381,7 @@ bool mtr_plan_lay_out(struct mtr_arena *arena, const struct mtr_instance *in,
 {
     struct layout l = {.arena = arena, .in = in, .hardware = hardware, .plan = plan, .err = err};
     plan->logits = MTR_NONE;
+    plan->top_k = top_k(in);
     if (!allocate(&l))
         return false;
     for (uint32_t mode = 0; mode < MTR_MODE_COUNT; mode++) {
@@ -381,6 +401,7 @@ bool mtr_plan_lay_out(struct mtr_arena *arena, const struct mtr_instance *in,
     plan->states = in->states;
     plan->constant_count = in->constant_count;
     plan->constants = in->constants;
-    plan->parameters = parameters(in);
+    plan->parameters = parameters(in, UINT32_MAX);
+    plan->active = parameters(in, plan->top_k);
     return true;
 }

@@ -89,12 +89,12 @@ static void check_weight(struct findings *f, const struct mtr_plan_weight *w,
                          const struct mtr_tensor *t)
 {
     char shape[MTR_SHAPE_BYTES];
-    uint64_t rows = w->tensor_rows ? w->tensor_rows : w->rows;
+    uint64_t rows = (w->tensor_rows ? w->tensor_rows : w->rows) / mtr_weight_tensors(w);
     /* Packed e2m1 is listed as bytes; one scale a row as a column or as a vector. */
     uint64_t packing = w->format == MTR_E2M1 && t->format == MTR_U8 ? 2 : 1;
     uint64_t cols = w->cols == 1 ? 1 : t->rank ? t->shape[t->rank - 1] * packing : 1;
     uint64_t elements = mtr_tensor_elements(t) * packing;
-    bool whole = w->first_row <= rows && w->rows <= rows - w->first_row;
+    bool whole = w->first_row <= rows && w->rows / mtr_weight_tensors(w) <= rows - w->first_row;
     bool fits = cols == w->cols && w->cols && elements % w->cols == 0 &&
                 elements / w->cols == rows && whole;
     if (!fits && rows == 1)
@@ -141,6 +141,20 @@ static bool second_head(const struct mtr_plan *plan, struct mtr_str name)
     return tied && matches(name, "*lm_head.weight");
 }
 
+static void check_tensor(struct findings *f, const struct mtr_plan_weight *w, uint32_t expert,
+                         const struct mtr_checkpoint *ck, bool *bound)
+{
+    char room[MTR_WEIGHT_NAME_BYTES];
+    struct mtr_str name = mtr_weight_tensor(w, expert, room);
+    const struct mtr_tensor *t = mtr_checkpoint_find(ck, name);
+    if (t)
+        bound[t - ck->tensors] = true;
+    if (t)
+        check_weight(f, w, t);
+    else if (!w->tied)
+        found(f, MISSING, name, "%s", "");
+}
+
 bool mtr_preflight(const struct mtr_plan *plan, const struct mtr_checkpoint *ck,
                    struct mtr_buf *report, struct mtr_error *err)
 {
@@ -150,13 +164,8 @@ bool mtr_preflight(const struct mtr_plan *plan, const struct mtr_checkpoint *ck,
         return mtr_fail(err, MTR_NO_MEMORY, "no memory for %" PRIu32 " tensors", ck->tensor_count);
     for (uint32_t i = 0; i < plan->weight_count; i++) {
         const struct mtr_plan_weight *w = &plan->weights[i];
-        const struct mtr_tensor *t = mtr_checkpoint_find(ck, mtr_str(w->name));
-        if (t)
-            bound[t - ck->tensors] = true;
-        if (t)
-            check_weight(&f, w, t);
-        else if (!w->tied)
-            found(&f, MISSING, mtr_str(w->name), "%s", "");
+        for (uint32_t e = 0; e < mtr_weight_tensors(w); e++)
+            check_tensor(&f, w, e, ck, bound);
     }
     for (uint32_t i = 0; i < ck->tensor_count; i++)
         if (!bound[i] && !mtr_preflight_ignored(ck->tensors[i].name) &&

@@ -111,8 +111,12 @@ static void put_model(struct mtr_buf *out, const struct mtr_plan *p)
     mtr_hex(p->digest, sizeof p->digest, hex);
     mtr_buf_printf(out, "circuit %s, class %s, precision %s, plan %s\n", p->circuit, p->hardware,
                    p->precision, hex);
-    mtr_buf_printf(out, "%llu parameters, %u layers, hidden %u, vocabulary %u, context %u tokens\n",
-                   (unsigned long long)p->parameters, p->layers, p->hidden, p->vocab, p->context);
+    mtr_buf_printf(out, "%llu parameters, ", (unsigned long long)p->parameters);
+    if (p->active != p->parameters)
+        mtr_buf_printf(out, "%llu of them for a token (%u experts a layer), ",
+                       (unsigned long long)p->active, p->top_k);
+    mtr_buf_printf(out, "%u layers, hidden %u, vocabulary %u, context %u tokens\n", p->layers,
+                   p->hidden, p->vocab, p->context);
 }
 
 bool mtr_report_show(struct mtr_buf *out, const struct mtr_plan *plan)

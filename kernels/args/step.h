@@ -23,6 +23,7 @@ struct mtr_step_view {
     uint32_t lanes;
     uint32_t outputs;
     uint32_t max_context;       /* longest lane, end position: bounds history loops */
+    uint32_t pairs;             /* tokens x experts of a token */
     const int32_t *token_ids;   /* [tokens]; -1 - slot: the last token sampled in that slot */
     const int32_t *last_tokens; /* [slots] sampled on the device; NULL where none ever is */
     const int32_t *positions;   /* [tokens] absolute */
@@ -31,7 +32,7 @@ struct mtr_step_view {
     const int32_t *lane_rows;   /* [lanes + 1] first row of each lane; the last is tokens */
     const int32_t *lane_starts; /* [lanes] absolute position of the lane's first row */
     const int32_t *output_rows; /* [outputs] row of each output */
-    const struct mtr_sample_row *sampling; /* [outputs] or NULL: kernels/args/sample.h */
+    const struct mtr_sample_row *sampling;  /* [outputs] or NULL: kernels/args/sample.h */
     const int32_t *tables[MTR_ARGS_GROUPS]; /* [slots, table_stride] block ids, by group */
     uint32_t table_stride[MTR_ARGS_GROUPS];
 };

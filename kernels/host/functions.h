@@ -23,6 +23,13 @@
     X(linear, linear_e4m3_channel)                                                                 \
     X(linear, linear_e4m3_block)                                                                   \
     X(linear, linear_e2m1_group16)                                                                 \
+    MTR_HOST_WEIGHTS(X, experts)                                                                   \
+    X(experts, experts_e4m3_tensor)                                                                \
+    X(experts, experts_e4m3_channel)                                                               \
+    X(experts, experts_e4m3_block)                                                                 \
+    X(experts, experts_e2m1_group16)                                                               \
+    X(route, route)                                                                                \
+    X(combine, combine)                                                                            \
     X(rms_norm, rms_norm)                                                                          \
     X(rms_norm, gated_norm)                                                                        \
     X(rope, rotary)                                                                                \

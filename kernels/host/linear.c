@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * linear_<format>[_<scaling>], see linear.h. Compiled with MTR_LINEAR_FORMAT (MTR_Q4_1),
- * MTR_LINEAR_SCALING (MTR_SCALING_NONE) and MTR_LINEAR_FUNCTION (linear_q4_1) defined.
+ * MTR_LINEAR_SCALING (MTR_SCALING_NONE), MTR_LINEAR_FUNCTION (linear_q4_1) and
+ * MTR_EXPERTS_FUNCTION (experts_q4_1) defined.
  *
  * Few rows: MTR_FUSED_ACC accumulators are spread over weight rows and activation rows, as many of
  * the latter as there are up to MTR_FUSED_X, so that a decoded vector is used for all of them and
@@ -10,6 +11,7 @@
  */
 #include "kernels/host/linear.h"
 
+#include "kernels/args/experts.h"
 #include "kernels/host/dequant.h"
 #include "kernels/host/rows.h"
 #include "kernels/host/scaled.h"
@@ -162,14 +164,27 @@ MTR_INLINE void fused_group(struct group g, uint32_t n, const float *const *x, s
     }
 }
 
-/* rows <= MTR_FUSED_X; widths between the powers of two repeat the last row into sums that nobody
- * reads. */
-static void few_rows(const struct group *g, uint32_t n, const float *x, size_t xs, uint32_t rows,
-                     size_t k, float *sums)
+/* Rows of x: one behind the other, or each where it is listed. */
+struct inputs {
+    const float *x;
+    size_t stride;
+    const uint32_t *pairs; /* NULL: rows 0, 1, ... */
+    uint32_t divisor;      /* of a pair, for its row */
+};
+
+MTR_INLINE size_t x_row(const struct inputs *x, uint32_t r)
+{
+    return x->pairs ? x->pairs[r] / x->divisor : r;
+}
+
+/* Rows [first, first + rows), at most MTR_FUSED_X; widths between the powers of two repeat the last
+ * row into sums that nobody reads. */
+static void few_rows(const struct group *g, uint32_t n, const struct inputs *x, uint32_t first,
+                     uint32_t rows, size_t k, float *sums)
 {
     const float *row[MTR_FUSED_X];
     for (uint32_t r = 0; r < MTR_FUSED_X; r++)
-        row[r] = x + (r < rows ? r : rows - 1) * xs;
+        row[r] = x->x + x_row(x, first + (r < rows ? r : rows - 1)) * x->stride;
     if (rows == 1)
         fused_group(*g, n, row, k, 1, sums);
     else if (rows == 2)
@@ -220,9 +235,9 @@ static void prepare_scales(const uint8_t *w, uint32_t n, size_t k, struct scratc
 
 /* sums of a tile, its weight rows in groups whose scales fit the first-level cache. */
 static void multiply_tile(const struct mtr_linear_tile *t, const struct mtr_linear_part *p,
-                          const float *x, float *sums, struct scratch *s)
+                          const struct inputs *x, float *sums, struct scratch *s)
 {
-    size_t k = t->args->k, xs = t->args->x_stride, bytes = row_bytes(F, k);
+    size_t k = t->args->k, bytes = row_bytes(F, k);
     size_t floats = SCALED ? scaled_stride(S, k) : scale_stride(F, k);
     size_t fit = SCALE_FLOATS / (floats + 1);
     uint32_t step = fit >= TILE_N ? TILE_N : fit < MAX_W ? MAX_W : (uint32_t)fit / MAX_W * MAX_W;
@@ -234,17 +249,19 @@ static void multiply_tile(const struct mtr_linear_tile *t, const struct mtr_line
             prepare_scaled(S, p, t->n0 + i, n, k, s->scales);
         else
             prepare_scales(g.w, n, k, s);
-        if (t->rows <= MTR_FUSED_X)
-            few_rows(&g, n, x, xs, t->rows, k, sums + i);
-        else
-            many_rows(&g, n, x, xs, t->rows, k, sums + i, s);
+        if (t->rows > MTR_FUSED_X && !x->pairs) {
+            many_rows(&g, n, x->x, x->stride, t->rows, k, sums + i, s);
+            continue;
+        }
+        for (uint32_t r = 0; r < t->rows; r += MTR_FUSED_X)
+            few_rows(&g, n, x, r, t->rows - r < MTR_FUSED_X ? t->rows - r : MTR_FUSED_X, k,
+                     sums + r * TILE_N + i);
     }
 }
 
-static void run_tile(const struct mtr_linear_tile *t, struct scratch *s)
+static void run_tile(const struct mtr_linear_tile *t, const struct inputs *x, struct scratch *s)
 {
     const struct mtr_linear_args *args = t->args;
-    const float *x = (const float *)args->x + (size_t)t->r0 * args->x_stride;
     uint32_t halves = args->epilogue == MTR_EPILOGUE_GLU ? 2 : 1;
     for (uint32_t h = 0; h < halves; h++)
         multiply_tile(t, &args->part[t->part + h], x, s->sums[h], s);
@@ -286,6 +303,78 @@ void MTR_HOST_FN(MTR_LINEAR_FUNCTION)(const void *arguments, const struct mtr_ho
             locate(&t, i);
             t.r0 = y * TILE_ROWS;
             t.rows = rows - t.r0 < TILE_ROWS ? rows - t.r0 : TILE_ROWS;
-            run_tile(&t, block->scratch);
+            struct inputs x = {(const float *)args->x + (size_t)t.r0 * args->x_stride,
+                               args->x_stride, NULL, 1};
+            run_tile(&t, &x, block->scratch);
         }
+}
+
+/* ---- experts ---- */
+
+/* The next pairs, from *at on, whose expert it is: at most TILE_ROWS. */
+static uint32_t collect(const struct mtr_experts_args *a, uint32_t pairs, int32_t expert,
+                        uint32_t *at, uint32_t *out)
+{
+    uint32_t n = 0;
+    for (; *at < pairs && n < TILE_ROWS; (*at)++)
+        if (a->chosen[*at] == expert)
+            out[n++] = *at;
+    return n;
+}
+
+/* The expert that y of the grid stands for, or -1. */
+static int32_t expert_of(const struct mtr_experts_args *a, uint32_t y)
+{
+    for (uint32_t p = 0; a->by_pair && p < y; p++)
+        if (a->chosen[p] == a->chosen[y])
+            return -1;
+    return a->by_pair ? a->chosen[y] : (int32_t)y;
+}
+
+/* The launch as if this expert's matrices were the only ones. */
+static void move_to(const struct mtr_experts_args *a, uint32_t expert, struct mtr_linear_args *out)
+{
+    *out = a->linear;
+    for (uint32_t i = 0; i < out->parts; i++) {
+        struct mtr_linear_part *p = &out->part[i];
+        p->weight = (const uint8_t *)p->weight + expert * a->weight_bytes;
+        if (SCALED)
+            p->scale = (const uint8_t *)p->scale + expert * a->scale_bytes;
+        if (S == MTR_SCALING_GROUP16)
+            p->global_scale = (const uint8_t *)p->global_scale + expert * a->global_bytes;
+    }
+}
+
+/* Tiles of weight rows that belong to this block, for all pairs of the expert. */
+static void run_expert(const struct mtr_experts_args *a, int32_t expert, uint32_t pairs,
+                       const struct mtr_host_block *block)
+{
+    struct mtr_linear_args args;
+    uint32_t list[TILE_ROWS], at = 0, tiles;
+    struct inputs x = {a->linear.x, a->linear.x_stride, list, a->x_pairs ? 1 : a->top_k};
+    struct mtr_linear_tile t = {.args = &args, .scattered = list};
+    t.rows = collect(a, pairs, expert, &at, list);
+    if (!t.rows)
+        return;
+    move_to(a, (uint32_t)expert, &args);
+    tiles = tiles_of(&args);
+    do {
+        for (uint32_t i = block->x; i < tiles; i += block->grid_x) {
+            locate(&t, i);
+            run_tile(&t, &x, block->scratch);
+        }
+        t.rows = collect(a, pairs, expert, &at, list);
+    } while (t.rows);
+}
+
+void MTR_HOST_FN(MTR_EXPERTS_FUNCTION)(const void *arguments, const struct mtr_host_block *block);
+void MTR_HOST_FN(MTR_EXPERTS_FUNCTION)(const void *arguments, const struct mtr_host_block *block)
+{
+    const struct mtr_experts_args *a = arguments;
+    uint32_t pairs = a->linear.step->tokens * a->top_k, count = a->by_pair ? pairs : a->experts;
+    for (uint32_t y = block->y; y < count; y += block->grid_y) {
+        int32_t expert = expert_of(a, y);
+        if (expert >= 0)
+            run_expert(a, expert, pairs, block);
+    }
 }

@@ -26,6 +26,7 @@
 struct mtr_linear_tile {
     const struct mtr_linear_args *args;
     uint32_t part, n0, n, r0, rows;
+    const uint32_t *scattered; /* [rows] the row of y of each; NULL: they begin at r0 */
 };
 
 /* sums[x * MTR_TILE_N + w] = panel row w [k, stride ws] . x row x [k, stride xs] */

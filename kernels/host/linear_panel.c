@@ -128,7 +128,8 @@ void MTR_HOST_FN(linear_epilogue)(const struct mtr_linear_tile *t, const float *
     const struct mtr_linear_args *args = t->args;
     const struct mtr_linear_part *p = &args->part[t->part];
     for (uint32_t r = 0; r < t->rows; r++) {
-        float *y = (float *)p->y + (size_t)(t->r0 + r) * p->y_stride + t->n0;
+        size_t row = t->scattered ? t->scattered[r] : t->r0 + r;
+        float *y = (float *)p->y + row * p->y_stride + t->n0;
         for (uint32_t i = 0; i < t->n; i += 16) {
             uint32_t n = t->n - i < 16 ? t->n - i : 16;
             vf v = product(t, t->part, sums + r * MTR_TILE_N, i, n);

@@ -56,6 +56,8 @@ class Headers:
                               "MTR_EPILOGUE_")
         self.constants = {"ACT_" + k: v for k, v in self.acts.items()}
         self.constants |= {"EPILOGUE_" + k: v for k, v in epilogues.items()}
+        scores = self.enum(plan, "mtr_scoring", "MTR_SCORE_")
+        self.constants |= {"SCORE_" + k: v for k, v in scores.items()}
         self.signatures = self.read_signatures((root / "common/circuit/ir.c").read_text())
         limit = lambda name: int(re.search(rf"#define {name}\s+(\d+)", ir + plan).group(1))
         self.node_in, self.node_out = limit("MTR_NODE_IN"), limit("MTR_NODE_OUT")

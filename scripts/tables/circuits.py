@@ -56,15 +56,17 @@ class Circuit:
         return row(quote(name), "MTR_ROWS_" + words[0].upper(), fmt, cols)
 
     def weight(self, role, words):
-        """[safetensors name, GGUF name, rows of a matrix, columns]; "!" behind a name: bare."""
+        """[safetensors name, GGUF name, rows of a matrix, columns, matrices of a stack]; "!" behind
+        a name: bare."""
         where = f"{self.where}: weight {role}"
-        if len(words) not in (3, 4):
-            fail(where, "needs two names, rows if it is a matrix, and columns")
-        hf, gguf, *shape = words
+        if len(words) not in (3, 4, 5):
+            fail(where, "needs two names, rows if it is a matrix, columns, and a stack's height")
+        stack = self.out.expr(words[4] if len(words) == 5 else None, where)
+        hf, gguf, *shape = words[:4]
         rows = self.out.expr(shape[0] if len(shape) == 2 else None, where)
         cols = self.out.expr(shape[-1], where)
         names = quote(hf.rstrip("!") or None), quote(gguf.rstrip("!") or None)
-        return row(quote(role), *names, rows, cols, hf.endswith("!"))
+        return row(quote(role), *names, rows, cols, stack, hf.endswith("!"))
 
     def edges_of(self, words, signature, limit, where):
         names = words.split()

@@ -61,6 +61,7 @@ static bool init_flight(struct mtr_exec *e, struct mtr_flight *f, struct mtr_err
     if (!f->last || !mtr_view_init(&f->view, e->backend, l, err) ||
         !mtr_staging_init(&f->staging, e->backend, err))
         return false;
+    f->view.top_k = e->plan->top_k;
     f->chosen = ops->alloc_pinned(e->backend, l->max_step_outputs * sizeof *f->chosen, err);
     return f->chosen || mtr_error_prefix(err, "chosen tokens");
 }

@@ -99,8 +99,10 @@ static struct mtr_op_context context_of(const struct mtr_exec *e, const struct m
         .plan = e->plan,
         .step = mtr_view_device(view),
         .output_rows = mtr_view_device_outputs(view),
-        .rows =
-            {[MTR_ROWS_TOKENS] = tokens, [MTR_ROWS_OUTPUTS] = outputs, [MTR_ROWS_LANES] = lanes},
+        .rows = {[MTR_ROWS_TOKENS] = tokens,
+                 [MTR_ROWS_OUTPUTS] = outputs,
+                 [MTR_ROWS_PAIRS] = tokens * e->plan->top_k,
+                 [MTR_ROWS_LANES] = lanes},
         .buffers = e->memory.buffers,
         .weights = e->weights,
         .caches = e->memory.caches,

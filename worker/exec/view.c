@@ -140,6 +140,7 @@ bool mtr_view_fill(struct mtr_view *v, struct mtr_backend *backend, struct mtr_s
     view->tokens = row;
     view->lanes = pass->segment_count;
     view->outputs = output;
+    view->pairs = row * v->top_k;
     view->max_context = longest;
     point_to_device(view, v->device, offsets, slots);
     view->sampling =

@@ -37,7 +37,8 @@ struct mtr_pass {
 struct mtr_view {
     uint8_t *host; /* pinned; struct mtr_step_view first */
     uint8_t *device;
-    size_t bytes; /* of the whole block, at most */
+    size_t bytes;   /* of the whole block, at most */
+    uint32_t top_k; /* of the plan */
 };
 
 size_t mtr_view_bytes(const struct mtr_plan_limits *limits);

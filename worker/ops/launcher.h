@@ -41,6 +41,12 @@ bool mtr_op_delta_rule(const struct mtr_op_context *c, const struct mtr_resolved
                        struct mtr_error *err);
 bool mtr_op_scan(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                  struct mtr_error *err);
+bool mtr_op_route(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                  struct mtr_error *err);
+bool mtr_op_experts(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                    struct mtr_error *err);
+bool mtr_op_combine(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                    struct mtr_error *err);
 bool mtr_op_elementwise(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                         struct mtr_error *err);
 

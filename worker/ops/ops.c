@@ -36,6 +36,11 @@ static const struct mtr_op_shape shapes[] = {
     {"delta", "delta_rule", mtr_op_delta_rule, 3, 1, 0, .state = true,
      .params = {MTR_P_HEADS, MTR_P_KV_HEADS, MTR_P_HEAD_DIM, MTR_P_VALUE_DIM, MTR_P_ATTN_SCALE,
                 MTR_P_COUNT}},
+    {"route", "route", mtr_op_route, 1, 2, 0,
+     .params = {MTR_P_EXPERTS, MTR_P_TOP_K, MTR_P_SCORING, MTR_P_RENORMALIZE, MTR_P_COUNT}},
+    {"experts", "experts", mtr_op_experts, 2, 1, 1,
+     .params = {MTR_P_EXPERTS, MTR_P_TOP_K, MTR_P_COUNT}},
+    {"combine", "combine", mtr_op_combine, 2, 1, 0, .params = {MTR_P_TOP_K, MTR_P_COUNT}},
     {"scan", "scan", mtr_op_scan, 2, 1, 3, .state = true,
      .params = {MTR_P_HEADS, MTR_P_HEAD_DIM, MTR_P_GROUPS, MTR_P_STATE_DIM, MTR_P_COUNT}},
 };

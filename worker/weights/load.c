@@ -86,6 +86,30 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Where row `row` of a weight stands in the checkpoint, and how many more of its rows behind. */
+struct source {
+    const uint8_t *src;
+    uint32_t file;
+    uint64_t rows;
+};
+
+static struct source source_of(const struct mtr_plan_weight *w, const struct mtr_place *p,
+                               uint64_t row)
+{
+    uint64_t row_bytes = p->src_bytes / w->rows, each = w->rows / (p->parts ? w->stack : 1);
+    const struct mtr_place_part whole = {p->src, p->file};
+    const struct mtr_place_part *part = p->parts ? &p->parts[row / each] : &whole;
+    return (struct source){(const uint8_t *)part->src + row % each * row_bytes, part->file,
+                           each - row % each};
+}
+
+/* The rows from `row` on that are one piece: of one tensor, and no more than fit a chunk. */
+static uint64_t piece_rows(const struct mtr_plan_weight *w, const struct mtr_place *p, uint64_t row)
+{
+    uint64_t rest = p->src ? source_of(w, p, row).rows : w->rows - row;
+    return least(rest, rows_at_once(w));
+}
+
 static bool make_dummy(const struct loading *l, uint32_t index, uint64_t row, uint64_t count,
                        void *dst, struct mtr_error *err)
 {
@@ -110,7 +134,7 @@ static void convert_rows(const struct loading *l, uint32_t index, uint64_t row, 
 {
     const struct mtr_plan_weight *w = &l->o->plan->weights[index];
     const struct mtr_place *p = &l->placement.places[index];
-    const uint8_t *src = (const uint8_t *)p->src + row * (p->src_bytes / w->rows);
+    const uint8_t *src = source_of(w, p, row).src;
     mtr_convert(w->format, src, w->kernel_format, dst, count * w->cols);
     if (w->inverted)
         mtr_invert(dst, count * w->cols);
@@ -151,10 +175,10 @@ static bool put_rows(struct loading *l, uint32_t index, uint64_t row, uint64_t c
 static bool put_weight(struct loading *l, uint32_t index, uint8_t *dst, struct mtr_error *err)
 {
     const struct mtr_plan_weight *w = &l->o->plan->weights[index];
-    uint64_t row_bytes, step = rows_at_once(w);
+    uint64_t row_bytes, count;
     mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes);
-    for (uint64_t row = 0; row < w->rows; row += step) {
-        uint64_t count = least(w->rows - row, step);
+    for (uint64_t row = 0; row < w->rows; row += count) {
+        count = piece_rows(w, &l->placement.places[index], row);
         if (!put_rows(l, index, row, count, dst + row * row_bytes, count * row_bytes, err) ||
             !report(l, count * row_bytes, err))
             return false;
@@ -219,21 +243,21 @@ static uint32_t list_pieces(const struct loading *l, struct mtr_read_piece *piec
         const struct mtr_place *p = &l->placement.places[i];
         if (p->kind != MTR_PLACE_COPIED || !p->src)
             continue;
-        const uint8_t *base = l->o->checkpoint->files[p->file].map.data;
-        uint64_t row_bytes, step = rows_at_once(w), src_row = p->src_bytes / w->rows;
+        uint64_t row_bytes, count, src_row = p->src_bytes / w->rows;
         mtr_format_row_bytes(w->kernel_format, w->cols, &row_bytes);
-        for (uint64_t row = 0; row < w->rows; row += step, n++) {
-            uint64_t count = least(w->rows - row, step);
+        for (uint64_t row = 0; row < w->rows; row += count, n++) {
+            struct source from = source_of(w, p, row);
+            const uint8_t *base = l->o->checkpoint->files[from.file].map.data;
+            count = piece_rows(w, p, row);
             if (pieces)
-                pieces[n] = (struct mtr_read_piece){
-                    .file = p->file,
-                    .offset = (uint64_t)((const uint8_t *)p->src - base) + row * src_row,
-                    .bytes = count * src_row,
-                    .from = w->format,
-                    .to = w->kernel_format,
-                    .elements = count * w->cols,
-                    .out_bytes = count * row_bytes,
-                    .inverted = w->inverted};
+                pieces[n] = (struct mtr_read_piece){.file = from.file,
+                                                    .offset = (uint64_t)(from.src - base),
+                                                    .bytes = count * src_row,
+                                                    .from = w->format,
+                                                    .to = w->kernel_format,
+                                                    .elements = count * w->cols,
+                                                    .out_bytes = count * row_bytes,
+                                                    .inverted = w->inverted};
         }
     }
     return n;

@@ -92,23 +92,44 @@ static uint32_t find_shared(const struct mtr_plan *plan, const struct mtr_place 
     return MTR_NONE;
 }
 
-static bool find_source(const struct mtr_plan_weight *w, const struct mtr_checkpoint *ck,
-                        struct mtr_place *p, struct mtr_error *err)
+/* One tensor of the weight: `bytes` of it, behind those of first_row. */
+static bool find_part(const struct mtr_plan_weight *w, uint32_t expert, uint64_t from,
+                      uint64_t bytes, const struct mtr_checkpoint *ck, struct mtr_place_part *out,
+                      struct mtr_error *err)
+{
+    char room[MTR_WEIGHT_NAME_BYTES];
+    struct mtr_str name = mtr_weight_tensor(w, expert, room);
+    const struct mtr_tensor *t = mtr_checkpoint_find(ck, name);
+    if (!t)
+        return mtr_fail(err, MTR_NOT_FOUND, "tensor %.*s is missing", MTR_STR_ARG(name));
+    if (from > t->bytes || bytes > t->bytes - from)
+        return mtr_fail(err, MTR_INVALID, "weight %.*s has fewer rows than the plan binds",
+                        MTR_STR_ARG(name));
+    out->file = t->file;
+    out->src = (const uint8_t *)mtr_checkpoint_data(ck, t) + from;
+    return true;
+}
+
+static bool find_source(struct mtr_arena *arena, const struct mtr_plan_weight *w,
+                        const struct mtr_checkpoint *ck, struct mtr_place *p, struct mtr_error *err)
 {
     uint64_t row_bytes;
-    const struct mtr_tensor *t = mtr_checkpoint_find(ck, mtr_str(w->name));
-    if (!t)
-        return mtr_fail(err, MTR_NOT_FOUND, "tensor %s is missing", w->name);
+    uint32_t count = mtr_weight_tensors(w);
+    struct mtr_place_part *parts = mtr_arena_calloc(arena, count, sizeof *parts);
     if (!mtr_format_row_bytes(w->format, w->cols, &row_bytes))
         return mtr_fail(err, MTR_INVALID,
                         "weight %s: a row of %" PRIu64 " is no multiple of a block", w->name,
                         w->cols);
+    if (!parts)
+        return mtr_fail(err, MTR_NO_MEMORY, "no memory for %" PRIu32 " tensors", count);
     uint64_t from = (uint64_t)w->first_row * row_bytes;
     p->src_bytes = w->rows * row_bytes;
-    if (from > t->bytes || p->src_bytes > t->bytes - from)
-        return mtr_fail(err, MTR_INVALID, "weight %s has fewer rows than the plan binds", w->name);
-    p->file = t->file;
-    p->src = (const uint8_t *)mtr_checkpoint_data(ck, t) + from;
+    for (uint32_t e = 0; e < count; e++)
+        if (!find_part(w, e, from, p->src_bytes / count, ck, &parts[e], err))
+            return false;
+    p->file = parts->file;
+    p->src = parts->src;
+    p->parts = w->apart ? parts : NULL;
     return true;
 }
 
@@ -130,8 +151,9 @@ static void choose_place(const struct mtr_plan_weight *w, bool readable, uint64_
         out->scratch_bytes = w->rows * row_bytes;
 }
 
-static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *ck, bool in_place,
-                      uint32_t i, struct mtr_placement *out, struct mtr_error *err)
+static bool place_one(struct mtr_arena *arena, const struct mtr_plan *plan,
+                      const struct mtr_checkpoint *ck, bool in_place, uint32_t i,
+                      struct mtr_placement *out, struct mtr_error *err)
 {
     const struct mtr_plan_weight *w = &plan->weights[i];
     struct mtr_place *p = &out->places[i];
@@ -143,7 +165,7 @@ static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *
         return mtr_fail(err, MTR_INVALID,
                         "weight %s: a row of %" PRIu64 " is no multiple of a block", w->name,
                         w->cols);
-    if (ck && !find_source(w, ck, p, err))
+    if (ck && !find_source(arena, w, ck, p, err))
         return false;
     p->bytes = w->rows * row_bytes;
     if (p->repack) {
@@ -152,8 +174,8 @@ static bool place_one(const struct mtr_plan *plan, const struct mtr_checkpoint *
         p->bytes = mtr_padded(w->rows, p->repack_rows) * padded;
     }
     p->shared = find_shared(plan, out->places, i);
-    p->readable = in_place && p->src && w->format == w->kernel_format && !w->inverted &&
-                  aligned_for(w->format, p->src);
+    p->readable = in_place && p->src && !p->parts && w->format == w->kernel_format &&
+                  !w->inverted && aligned_for(w->format, p->src);
     if (p->shared != MTR_NONE)
         p->kind = MTR_PLACE_SHARED;
     else
@@ -173,7 +195,7 @@ bool mtr_place_weights(struct mtr_arena *arena, const struct mtr_plan *plan,
     if (!find_layouts(plan, out->places, err))
         return false;
     for (uint32_t i = 0; i < plan->weight_count; i++)
-        if (!place_one(plan, ck, in_place, i, out, err))
+        if (!place_one(arena, plan, ck, in_place, i, out, err))
             return false;
     return true;
 }

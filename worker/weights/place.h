@@ -22,17 +22,24 @@ enum mtr_place_kind {
     MTR_PLACE_SHARED, /* the same as an earlier weight */
 };
 
+/* One tensor of a stack. */
+struct mtr_place_part {
+    const void *src;
+    uint32_t file;
+};
+
 struct mtr_place {
     enum mtr_place_kind kind;
-    uint32_t shared; /* SHARED: the earlier weight */
-    const void *src; /* its first row in the file; NULL for dummies */
-    uint32_t file;   /* of the checkpoint */
-    uint64_t src_bytes;
-    bool readable;      /* a kernel can read it where it stands in the file */
-    const char *repack; /* function of module "repack", or NULL */
-    uint32_t repack_rows, repack_cols; /* units that it pads to; 0: it does not */
-    uint64_t bytes;  /* as the kernel reads it */
-    uint64_t offset; /* COPIED: in the backend's memory */
+    uint32_t shared;                    /* SHARED: the earlier weight */
+    const void *src;                    /* its first row in the file; NULL for dummies */
+    uint32_t file;                      /* of the checkpoint */
+    const struct mtr_place_part *parts; /* [stack] where each matrix is a tensor, or NULL */
+    uint64_t src_bytes;                 /* of all rows */
+    bool readable;                      /* a kernel can read it where it stands in the file */
+    const char *repack;                 /* function of module "repack", or NULL */
+    uint32_t repack_rows, repack_cols;  /* units that it pads to; 0: it does not */
+    uint64_t bytes;                     /* as the kernel reads it */
+    uint64_t offset;                    /* COPIED: in the backend's memory */
 };
 
 struct mtr_placement {

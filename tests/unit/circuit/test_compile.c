@@ -16,6 +16,7 @@ START_TEST(parameter_counts_are_the_published_ones)
         {"qwen2.5-7b-yarn.json", 7615616512}, {"qwen3-8b.json", 8190735360},
         {"llama-3.1-8b.json", 8030261248},    {"mistral-7b-v0.3.json", 7248023552},
         {"qwen3.5-9b.json", 8953803264},      {"qwen3.5-27b.json", 26895998464},
+        {"qwen3-30b-a3b.json", 30532122624},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         struct model m;
@@ -26,6 +27,9 @@ START_TEST(parameter_counts_are_the_published_ones)
         model_free(&m);
     }
     struct model m;
+    model_config(&m, "qwen3-30b-a3b.json");
+    ck_assert_uint_eq(good_plan(&m)->active, 3353032704);
+    model_free(&m);
     model_smollm2_gguf(&m);
     ck_assert_uint_eq(good_plan(&m)->parameters, 134515008);
     model_free(&m);
@@ -70,7 +74,8 @@ static void check_golden(struct model *m, const char *name)
 
 START_TEST(golden_plans)
 {
-    static const char *const names[] = {"golden-llama", "golden-qwen3", "qwen2.5-0.5b", "qwen3-8b"};
+    static const char *const names[] = {"golden-llama", "golden-qwen3", "qwen2.5-0.5b", "qwen3-8b",
+                                        "qwen3-30b-a3b"};
     struct model m;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char file[64];
@@ -79,8 +84,9 @@ START_TEST(golden_plans)
         check_golden(&m, names[i]);
         model_free(&m);
     }
-    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block", "qwen3_5",
-                                         "qwen3_next-dense"};
+    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block",
+                                         "qwen3_5",        "qwen3_next-dense",
+                                         "qwen3_moe",      "qwen3_moe-nvfp4-ct"};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) {
         char file[64], name[64];
         snprintf(file, sizeof file, "../../golden/%s/config.json", scaled[i]);
@@ -140,16 +146,22 @@ END_TEST
 START_TEST(operations_that_a_class_lacks)
 {
     static const char *const classes[] = {"gb10", "hopper", "b200"};
-    struct model m;
-    model_config(&m, "../../golden/qwen3_5/config.json");
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-        struct mtr_plan_options o = {.hardware = classes[i], .cache = MTR_BF16};
-        char words[96];
-        snprintf(words, sizeof words,
-                 "class %s has no rule for the operation conv1d of L0.lin_conv", classes[i]);
-        refuse_options(&m, o, MTR_UNSUPPORTED, words);
+    static const struct {
+        const char *family, *node;
+    } list[] = {{"qwen3_5", "conv1d of L0.lin_conv"}, {"qwen3_moe", "route of L0.route"}};
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        struct model m;
+        char file[64], words[96];
+        snprintf(file, sizeof file, "../../golden/%s/config.json", list[k].family);
+        model_config(&m, file);
+        for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+            struct mtr_plan_options o = {.hardware = classes[i], .cache = MTR_BF16};
+            snprintf(words, sizeof words, "class %s has no rule for the operation %s", classes[i],
+                     list[k].node);
+            refuse_options(&m, o, MTR_UNSUPPORTED, words);
+        }
+        model_free(&m);
     }
-    model_free(&m);
 }
 END_TEST
 
