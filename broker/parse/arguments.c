@@ -9,30 +9,27 @@
 #include <string.h>
 
 #include "broker/parse/internal.h"
+#include "common/base/hash.h"
 
 /* ---- Keys -------------------------------------------------------------------------------------
  */
 
+static uint64_t hash_of(struct mtr_str key)
+{
+    return mtr_hash64(key.ptr, key.len, 0x6b657973);
+}
+
 bool mtr_key_given(const struct mtr_parser *p, struct mtr_str key)
 {
-    struct mtr_str all = mtr_buf_view(&p->keys);
-    for (size_t at = 0; at < all.len;) {
-        size_t len = strlen(all.ptr + at);
-        if (mtr_str_equal(mtr_str_sub(all, at, len), key))
-            return true;
-        at += len + 1;
-    }
-    return false;
+    uint64_t value;
+    return mtr_map_get(&p->keys, hash_of(key), &value);
 }
 
 bool mtr_key_note(struct mtr_parser *p, struct mtr_str key)
 {
-    if (key.len && memchr(key.ptr, 0, key.len))
-        return true;
     if (mtr_key_given(p, key))
         return false;
-    mtr_buf_str(&p->keys, key);
-    mtr_buf_byte(&p->keys, 0);
+    p->failed |= !mtr_map_put(&p->keys, hash_of(key), 1);
     return true;
 }
 
@@ -245,7 +242,7 @@ static bool closes(const struct mtr_parser *p, char c)
 enum mtr_progress mtr_object_step(struct mtr_parser *p)
 {
     size_t at = p->v.at;
-    bool comma = p->first_member && !p->keys.len;
+    bool comma = p->first_member && !p->keys.count;
     for (;; at++) {
         at = mtr_look_space(p, at);
         if (mtr_at_end(p, at))
@@ -276,6 +273,7 @@ enum mtr_progress mtr_object_step(struct mtr_parser *p)
         cut = mtr_at_end(p, scan.at);
     }
     p->v.at = cut ? p->v.s.len : at;
+    p->envelope &= cut; /* what is left of it is text */
     return object_end(p);
 }
 

@@ -425,7 +425,7 @@ void mtr_call_begin(struct mtr_parser *p, const struct mtr_header *h)
     p->tags_after = false;
     p->first_member = true;
     p->silent = false;
-    mtr_buf_clear(&p->keys);
+    mtr_map_free(&p->keys);
     mtr_buf_clear(&p->stray);
     mtr_buf_byte(mtr_arguments_out(p), '{');
     p->state = h->state;

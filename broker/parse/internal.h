@@ -21,6 +21,7 @@
 #include "broker/parse/parser.h"
 #include "broker/parse/schema.h"
 #include "broker/parse/value.h"
+#include "common/base/map.h"
 
 #define MTR_PARSE_MAX_NAME   256  /* bytes of a tool's name with what is around it */
 #define MTR_PARSE_MAX_HEADER 1024 /* bytes of an opening tag or a message header */
@@ -74,7 +75,7 @@ struct mtr_header {
     bool text_cut;              /* TEXT: its end is missing */
     bool envelope;              /* an object is open around the arguments */
     bool list, wrapped, fenced;
-    bool refused; /* NO, although all that it says is there */
+    bool refused;                /* NO, although all that it says is there */
     size_t skipped, skipped_end; /* elements of a list that are no calls */
 };
 
@@ -99,6 +100,7 @@ struct mtr_parser {
 
     struct mtr_buf in;
     struct mtr_view v;
+    size_t wait;    /* total bytes that are worth another look; 0: any */
     size_t dropped; /* bytes before in.data[0] since the beginning, for tokens */
     bool failed;
     enum mtr_parse_state state;
@@ -125,7 +127,7 @@ struct mtr_parser {
     bool tags_after; /* the object is a part of a call in tags */
     bool first_member;
     bool silent;         /* the member is left out */
-    struct mtr_buf keys; /* given so far, each with a NUL behind it */
+    struct mtr_map keys; /* given so far, by their hash */
     struct mtr_buf key;  /* of the value that is read */
     enum mtr_quote quote;
     struct mtr_tag_value value;

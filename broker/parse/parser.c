@@ -10,6 +10,7 @@
 #include "common/base/utf8.h"
 
 #define COMPACT_BYTES 4096 /* taken bytes that are worth moving the rest down for */
+#define PATIENT_BYTES 256  /* a header that long is looked at again when it is an eighth longer */
 
 /* ---- Looking ----------------------------------------------------------------------------------
  */
@@ -241,14 +242,20 @@ static bool work(struct mtr_parser *p, bool final)
         compact(p);
     flush(p);
     p->failed |= p->in.failed || p->out.failed || p->run.held.failed || p->name.failed ||
-                 p->key.failed || p->keys.failed || p->text.failed || p->stray.failed;
+                 p->key.failed || p->text.failed || p->stray.failed;
     return !p->failed;
 }
 
 bool mtr_parser_text(struct mtr_parser *p, struct mtr_str text)
 {
     mtr_buf_str(&p->in, text);
-    return work(p, false);
+    if (p->dropped + p->in.len < p->wait && !p->in.failed)
+        return true;
+    bool ok = work(p, false);
+    size_t held = p->in.len - p->v.at;
+    bool patient = p->state == MTR_PARSE_TEXT && held > PATIENT_BYTES;
+    p->wait = patient ? p->dropped + p->in.len + held / 8 : 0;
+    return ok;
 }
 
 bool mtr_parser_token(struct mtr_parser *p, struct mtr_str spelling)
@@ -384,10 +391,11 @@ void mtr_parser_free(struct mtr_parser *p)
 {
     if (!p)
         return;
-    struct mtr_buf *const bufs[] = {&p->in,   &p->run.held, &p->name,  &p->text,
-                                    &p->keys, &p->key,      &p->stray, &p->out};
+    struct mtr_buf *const bufs[] = {&p->in,  &p->run.held, &p->name, &p->text,
+                                    &p->key, &p->stray,    &p->out};
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++)
         mtr_buf_free(bufs[i]);
+    mtr_map_free(&p->keys);
     free(p->tokens);
     free(p);
 }
