@@ -151,7 +151,7 @@ static void take_item(struct mtr_arena *arena, sqlite3_stmt *q, struct mtr_store
 static bool arena_full(const struct mtr_arena *arena, struct mtr_error *err)
 {
     return mtr_arena_failed(arena) &&
-           !mtr_fail(err, MTR_NO_MEMORY, "out of memory reading what was kept");
+           !mtr_fail(err, MTR_TOO_LARGE, "what was kept is more than one request may take");
 }
 
 bool mtr_store_get(struct mtr_store *s, struct mtr_arena *arena, enum mtr_stored kind,
