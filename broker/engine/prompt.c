@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "broker/engine/call_ids.h"
 #include "broker/text/template.h"
 #include "common/base/clock.h"
 
@@ -175,6 +176,10 @@ static bool encode_messages(const struct mtr_served_model *model, struct mtr_cha
                               "this model has no chat template; use /v1/completions");
     if (!check_able(model, r, err))
         return false;
+    if (model->formats.tools && model->formats.tools->grammar == MTR_CALLS_MISTRAL)
+        messages = mtr_short_call_ids(r->arena, messages);
+    if (!messages)
+        return mtr_fail(err, MTR_NO_MEMORY, "out of memory reading messages");
     struct variables v = {.count = 0};
     if (!collect(&v, model, r, messages, err))
         return false;
