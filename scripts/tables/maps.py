@@ -76,6 +76,7 @@ class ConfigMap:
         listed = self.lists[take(table, "values", where)] if cls == "choice" else spec
         result = []
         for raw, meaning in listed.items():
+            raw = int(raw) if cls == "layers" and raw.isdigit() else raw
             if cls == "layers":
                 kinds = list(self.circuit.kinds)
                 number = kinds.index(meaning) if meaning in kinds else None

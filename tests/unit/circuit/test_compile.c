@@ -12,11 +12,12 @@ START_TEST(parameter_counts_are_the_published_ones)
         const char *file;
         uint64_t parameters;
     } list[] = {
-        {"smollm2-135m.json", 134515008},     {"qwen2.5-0.5b.json", 494032768},
-        {"qwen2.5-7b-yarn.json", 7615616512}, {"qwen3-8b.json", 8190735360},
-        {"llama-3.1-8b.json", 8030261248},    {"mistral-7b-v0.3.json", 7248023552},
-        {"qwen3.5-9b.json", 8953803264},      {"qwen3.5-27b.json", 26895998464},
-        {"qwen3-30b-a3b.json", 30532122624},
+        {"smollm2-135m.json", 134515008},      {"qwen2.5-0.5b.json", 494032768},
+        {"qwen2.5-7b-yarn.json", 7615616512},  {"qwen3-8b.json", 8190735360},
+        {"llama-3.1-8b.json", 8030261248},     {"mistral-7b-v0.3.json", 7248023552},
+        {"qwen3.5-9b.json", 8953803264},       {"qwen3.5-27b.json", 26895998464},
+        {"qwen3-30b-a3b.json", 30532122624},   {"qwen3-next-80b-a3b.json", 79674391296},
+        {"qwen3.5-35b-a3b.json", 34660610688}, {"minimax-m2.json", 228689764864},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         struct model m;
@@ -84,9 +85,9 @@ START_TEST(golden_plans)
         check_golden(&m, names[i]);
         model_free(&m);
     }
-    static const char *const scaled[] = {"qwen3-nvfp4-ct", "qwen3-fp8-block",
-                                         "qwen3_5",        "qwen3_next-dense",
-                                         "qwen3_moe",      "qwen3_moe-nvfp4-ct"};
+    static const char *const scaled[] = {
+        "qwen3-nvfp4-ct",     "qwen3-fp8-block", "qwen3_5",     "qwen3_next-dense", "qwen3_moe",
+        "qwen3_moe-nvfp4-ct", "qwen3_next",      "qwen3_5_moe", "minimax_m2"};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) {
         char file[64], name[64];
         snprintf(file, sizeof file, "../../golden/%s/config.json", scaled[i]);

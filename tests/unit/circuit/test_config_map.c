@@ -281,6 +281,10 @@ START_TEST(both_spellings_give_one_plan)
         {"golden-llama.json", "golden-llama.hub.json"},
         {"golden-qwen3.json", "golden-qwen3.hub.json"},
         {"../../golden/qwen3_5/config.json", "../../golden/qwen3_5/config.hub.json"},
+        {"../../golden/qwen3_5_moe/config.json", "../../golden/qwen3_5_moe/config.hub.json"},
+        {"../../golden/qwen3_moe/config.json", "../../golden/qwen3_moe/config.hub.json"},
+        {"../../golden/qwen3_next/config.json", "../../golden/qwen3_next/config.hub.json"},
+        {"../../golden/minimax_m2/config.json", "../../golden/minimax_m2/config.hub.json"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct model a, b;
@@ -350,15 +354,40 @@ START_TEST(lists_of_layers)
 }
 END_TEST
 
-START_TEST(experts_are_refused_where_there_are_none)
+START_TEST(hybrid_numbers)
 {
     static const struct refusal refusals[] = {
-        {"num_experts", "512", MTR_UNSUPPORTED, "num_experts is 512, but only 0 is computed here"},
-        {"num_experts", NULL, MTR_INVALID, "key \"num_experts\" is missing"},
         {"linear_num_value_heads", "3", MTR_UNSUPPORTED, "divided among the key heads"},
         {"linear_conv_kernel_dim", "17", MTR_INVALID, "linear_conv_kernel_dim is 17"},
     };
     CHECK_REFUSALS("../../golden/qwen3_next-dense/config.json", refusals);
+}
+END_TEST
+
+START_TEST(experts_are_counted)
+{
+    static const struct refusal qwen[] = {
+        {"num_experts_per_tok", "9", MTR_UNSUPPORTED, "(num_experts_per_tok) than there are"},
+        {"num_experts_per_tok", "0", MTR_INVALID, "num_experts_per_tok is 0"},
+        {"num_local_experts", "0", MTR_INVALID, "num_local_experts is 0"},
+        {"num_local_experts", "5000", MTR_INVALID, "num_local_experts is 5000"},
+        {"moe_intermediate_size", "\"x\"", MTR_INVALID, "moe_intermediate_size"},
+        {"decoder_sparse_step", "0", MTR_INVALID, "decoder_sparse_step is 0"},
+        {"mlp_only_layers", "{}", MTR_INVALID, "mlp_only_layers"},
+        {"n_group", "2", MTR_UNSUPPORTED, "n_group"},
+        {"use_sliding_window", "true", MTR_UNSUPPORTED, "sliding-window attention"},
+    };
+    static const struct refusal minimax[] = {
+        {"num_experts_per_tok", "9", MTR_UNSUPPORTED, "(num_experts_per_tok) than there are"},
+        {"scoring_func", "\"softmax\"", MTR_UNSUPPORTED, "scoring_func"},
+        {"use_routing_bias", "false", MTR_UNSUPPORTED, "use_routing_bias"},
+        {"shared_intermediate_size", "32", MTR_UNSUPPORTED, "shared_intermediate_size is 32"},
+        {"attn_type_list", "[1, 0, 1, 1]", MTR_UNSUPPORTED, "attn_type_list"},
+        {"rotary_dim", "8", MTR_UNSUPPORTED, "rotary_dim and partial_rotary_factor differ"},
+        {"qk_norm_type", "\"per_head\"", MTR_UNSUPPORTED, "qk_norm_type"},
+    };
+    CHECK_REFUSALS("../../golden/qwen3_moe/config.json", qwen);
+    CHECK_REFUSALS("../../golden/minimax_m2/config.json", minimax);
 }
 END_TEST
 
@@ -422,7 +451,8 @@ MTR_CHECK_MAIN("circuit/config_map")
     tcase_add_test(tc, a_qwen2_file_needs_its_biases);
     tcase_add_test(tc, vocabulary_of_a_gguf_file);
     tcase_add_test(tc, a_document_within);
-    tcase_add_test(tc, experts_are_refused_where_there_are_none);
+    tcase_add_test(tc, hybrid_numbers);
+    tcase_add_test(tc, experts_are_counted);
     tcase_add_test(tc, kinds_by_number);
     tcase_add_test(tc, lists_of_layers);
     tcase_add_test(tc, both_spellings_give_one_plan);
