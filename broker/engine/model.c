@@ -138,6 +138,14 @@ static bool add_stop(struct mtr_served_model *m, uint32_t *ids, uint32_t id)
     return true;
 }
 
+/* Harmony's <|end|> ends a message, and the answer has several. */
+static bool ends_message_only(const struct mtr_served_model *m, uint32_t id)
+{
+    const struct mtr_parse_format *f = m->formats.tools;
+    return f && f->grammar == MTR_CALLS_HARMONY &&
+           mtr_str_is(mtr_token_name(m->tokenizer, id), "<|end|>");
+}
+
 /* The checkpoint's word, then what the class knows of the model, then nothing. */
 static double said(double checkpoint, double target, double otherwise)
 {
@@ -161,7 +169,8 @@ static bool load_generation(struct mtr_served_model *m, struct mtr_error *err)
         if (g.eos_ids[i] >= 0 && (uint32_t)g.eos_ids[i] < m->plan->vocab)
             add_stop(m, ids, (uint32_t)g.eos_ids[i]);
     for (size_t i = 0; i < eog_count; i++)
-        add_stop(m, ids, eog[i]);
+        if (!ends_message_only(m, eog[i]))
+            add_stop(m, ids, eog[i]);
     m->stop_ids = ids;
     m->defaults = (struct mtr_served_model_defaults){
         .temperature = (float)said(g.temperature, t->temperature, 1),
