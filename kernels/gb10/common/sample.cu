@@ -131,6 +131,15 @@ MTR_DEVICE void sync_cluster(void)
                      : "memory");
 }
 
+/* mtr_begin(), and all blocks of the cluster have begun: before that a block's shared memory is not
+ * for others. */
+MTR_DEVICE void begin_cluster(void)
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    mtr_begin();
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+
 /* Into the shared memory of the cluster's first block, where that one has *here. */
 MTR_DEVICE void put_first(uint64_t *here, uint64_t value)
 {
@@ -509,7 +518,7 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
 {
     __shared__ struct block_sum memory;
     __shared__ uint64_t keys[SPLIT];
-    mtr_begin();
+    begin_cluster();
     each_row(args, [&](const struct rows &rows, uint32_t r, const float *x) {
         const bool aligned = args.stride % 4 == 0;
         const uint64_t best = largest_of_row(rows, x, args.vocab, aligned, &memory, keys);
@@ -523,7 +532,7 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
 {
     __shared__ struct draw_memory memory;
     __shared__ uint64_t keys[SPLIT];
-    mtr_begin();
+    begin_cluster();
     each_row(args, [&](const struct rows &rows, uint32_t r, const float *x) {
         const bool aligned = args.stride % 4 == 0;
         const struct mtr_sample_row row = args.step->sampling[r];
