@@ -19,7 +19,7 @@
  *
  * Grid: (tiles of N, tiles of rows), the tiles of the parts one after the other, in a GLU those of
  * the first part; rows of the step and columns of y, where a kernel's source may speak of weight
- * rows and tokens. A persistent shape has at most as many blocks as there are processors, side by
+ * rows and tokens. A persistent shape has no more blocks than processors take at once, side by
  * side, and each takes tile after tile. MTR_LINEAR_TILE_* are the host class's tiles, as its points
  * say.
  */

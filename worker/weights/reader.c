@@ -24,7 +24,7 @@ struct mtr_reader {
     pthread_mutex_t lock;
     pthread_cond_t ready_changed, room_changed;
     uint32_t next, taken, given; /* pieces */
-    bool *ready;                 /* [buffer_count] */
+    bool *ready, *nan;           /* [buffer_count]: it is there; an element is none */
     bool stop, failed;
     struct mtr_error error; /* the first */
     int *direct;            /* [files of the pieces] O_DIRECT, or -1 */
@@ -113,6 +113,15 @@ static uint8_t *read_raw(struct mtr_reader *r, const struct mtr_read_piece *p, v
     return NULL;
 }
 
+/* GPU kernels widen e4m3 without looking for the one code that is no number. */
+static bool has_nan(const struct mtr_read_piece *p, const uint8_t *data)
+{
+    uint8_t found = 0;
+    for (uint64_t i = 0; p->to == MTR_E4M3 && i < p->out_bytes; i++)
+        found |= (data[i] & 0x7f) == 0x7f;
+    return found;
+}
+
 /* A thread's own memory for what it converts. */
 struct raw {
     void *p;
@@ -144,6 +153,8 @@ static bool read_piece(struct mtr_reader *r, uint32_t k, struct raw *raw, struct
     }
     if (data && p->inverted)
         mtr_invert(data, p->elements);
+    if (data)
+        r->nan[k % r->o.buffer_count] = has_nan(p, data);
     return data != NULL;
 }
 
@@ -208,7 +219,8 @@ static bool open_files(struct mtr_reader *r, struct mtr_error *err)
         count = r->o.pieces[i].file >= count ? r->o.pieces[i].file + 1 : count;
     r->direct = calloc(count + 1u, sizeof *r->direct);
     r->ready = calloc(r->o.buffer_count, sizeof *r->ready);
-    if (!r->direct || !r->ready)
+    r->nan = calloc(r->o.buffer_count, sizeof *r->nan);
+    if (!r->direct || !r->ready || !r->nan)
         return mtr_fail(err, MTR_NO_MEMORY, "no memory to read %u files", count);
     for (; r->file_count < count; r->file_count++)
         r->direct[r->file_count] = open_direct(&r->o.files[r->file_count]);
@@ -257,6 +269,8 @@ bool mtr_reader_take(struct mtr_reader *r, const void **data, struct mtr_error *
     pthread_mutex_unlock(&r->lock);
     if (!ok)
         return mtr_fail(err, r->error.code, "%s", r->error.message);
+    if (r->nan[slot])
+        return mtr_fail(err, MTR_INVALID, "has an e4m3 element that is no number");
     const struct mtr_read_piece *p = &r->o.pieces[r->taken++];
     uint8_t *buffer = r->o.buffers[slot];
     if (p->from == p->to)
@@ -290,6 +304,7 @@ void mtr_reader_stop(struct mtr_reader *r)
     pthread_cond_destroy(&r->ready_changed);
     pthread_mutex_destroy(&r->lock);
     free(r->ready);
+    free(r->nan);
     free(r->direct);
     free(r);
 }

@@ -37,7 +37,14 @@ LINEAR_BF16(r128)
 namespace linear
 {
 
-template <class F> using packed_r128 = packed_tile<F, 4, 128, 64, 4, 32>;
+constexpr int PACKED_BYTES = 98 * 1024; // KERNEL_FAMILIES.toml says the same
+
+//                                                   strips ways tokens pieces ring
+template <class F> using packed_r8 = packed_tile<F, 2, 4, 8, 2, 3, PACKED_BYTES>;
+template <class F> using packed_r16 = packed_tile<F, 2, 4, 16, 2, 3, PACKED_BYTES>;
+template <class F> using packed_r32 = packed_tile<F, 2, 4, 32, 1, 3, PACKED_BYTES>;
+template <class F> using packed_r64 = packed_tile<F, 4, 1, 64, 2, 3, PACKED_BYTES>;
+template <class F> using packed_r128 = packed_tile<F, 4, 1, 128, 1, 3, PACKED_BYTES>;
 
 } // namespace linear
 

@@ -13,6 +13,8 @@
 //
 // A format has: PIECE, HEAD and, for scales in a plane of their own, APART bytes a piece; decode(),
 // from a piece to registers of bf16; row_scale(), what the sum of a row is to be multiplied by.
+// Where a weight is no bf16 number it has TERMS = 2: it is the sum of two such numbers, to 16 bits,
+// and the instructions that multiply the first are each followed by one that multiplies the second.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -31,6 +33,11 @@ constexpr int LANES4 = 512, LANES8 = 1024; // bytes of a piece's codes of 4 and 
 
 typedef uint32_t fragment[4][4]; // [step of 16 columns][register]
 
+// A piece in registers.
+template <class F> struct weights {
+    fragment term[F::TERMS];
+};
+
 // Shared addresses of a piece and of what belongs to it.
 struct place {
     uint32_t values, scales, head;
@@ -47,6 +54,12 @@ __device__ inline uint32_t pieces_of(uint32_t k)
 template <class F> __device__ inline size_t bytes_before(uint32_t q)
 {
     return size_t(q) * F::PIECE + size_t(q / 4) * F::HEAD;
+}
+
+// Pieces that are copied at once: those with a head, or some two kilobytes.
+template <class F> constexpr int group_of()
+{
+    return F::HEAD == 0 && F::PIECE > 640 ? 2 : 4;
 }
 
 __device__ inline uint4 load4(uint32_t shared)
@@ -96,6 +109,21 @@ __device__ inline uint32_t times(uint32_t pair, uint32_t by)
     return product;
 }
 
+// Either half of a word in both of its halves.
+__device__ inline uint32_t low_twice(uint32_t pair)
+{
+    uint32_t both;
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; mov.b32 %0, {l, l}; }" : "=r"(both) : "r"(pair));
+    return both;
+}
+
+__device__ inline uint32_t high_twice(uint32_t pair)
+{
+    uint32_t both;
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; mov.b32 %0, {h, h}; }" : "=r"(both) : "r"(pair));
+    return both;
+}
+
 __device__ inline float low_value(uint32_t pair)
 {
     return __uint_as_float(pair << 16);
@@ -104,6 +132,13 @@ __device__ inline float low_value(uint32_t pair)
 __device__ inline float high_value(uint32_t pair)
 {
     return __uint_as_float(pair & 0xffff0000u);
+}
+
+// Two numbers as bf16, and what is left of them as another two.
+__device__ inline void split(uint32_t &high, uint32_t &low, float a, float b)
+{
+    high = bits_of(__floats2bfloat162_rn(a, b));
+    low = bits_of(__floats2bfloat162_rn(a - low_value(high), b - high_value(high)));
 }
 
 constexpr uint32_t TWO_120 = 0x7b807b80u, TWO_119 = 0x7b007b00u; // bf16, twice
@@ -131,15 +166,18 @@ enum e4m3_scaling { BY_TENSOR, BY_CHANNEL, BY_BLOCK };
 template <e4m3_scaling SCALING> struct e4m3 {
     static constexpr int PIECE = LANES8, HEAD = 0, APART = 0;
     static constexpr bool BLOCK_SCALES = SCALING == BY_BLOCK;
+    static constexpr int TERMS = BLOCK_SCALES ? 2 : 1;
 
-    __device__ static uint32_t scaled(uint32_t pair, float scale)
+    __device__ static void put(weights<e4m3> &w, int step, int i, uint32_t pair, float scale)
     {
-        if constexpr (!BLOCK_SCALES)
-            return pair;
-        return bits_of(__floats2bfloat162_rn(low_value(pair) * scale, high_value(pair) * scale));
+        if constexpr (BLOCK_SCALES)
+            split(w.term[0][step][i], w.term[1][step][i], low_value(pair) * scale,
+                  high_value(pair) * scale);
+        else
+            w.term[0][step][i] = pair;
     }
 
-    __device__ static void decode(fragment &f, const place &at, uint32_t lane)
+    __device__ static void decode(weights<e4m3> &w, const place &at, uint32_t lane)
     {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -147,10 +185,10 @@ template <e4m3_scaling SCALING> struct e4m3 {
             uint32_t words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                uint32_t *to = &f[2 * h + i / 2][i % 2 * 2];
-                e4m3_pairs(words[i], to[0], to[1]);
-                to[0] = scaled(to[0], at.block_scale);
-                to[1] = scaled(to[1], at.block_scale);
+                uint32_t first, second;
+                e4m3_pairs(words[i], first, second);
+                put(w, 2 * h + i / 2, i % 2 * 2, first, at.block_scale);
+                put(w, 2 * h + i / 2, i % 2 * 2 + 1, second, at.block_scale);
             }
         }
     }
@@ -165,19 +203,23 @@ template <e4m3_scaling SCALING> struct e4m3 {
 // ---- e2m1 ----
 //
 // Eight codes in a word, of four pairs, s e e m each. Half a word:
-//   [15] s of pair 0   [14] s of 3   [13] upper e of 3   [12] s of 1   [11:10] lower e, m of 3
-//   [9] s of 2   [8:6] pair 0   [5:3] pair 1   [2:0] pair 2
-// e e m at [8:6] is a bf16 of the number times 2^-126; the scale is brought to 2^119 times its
-// value. Their product is exact; the row's sum gets the 2^7 that are missing.
-__device__ inline uint32_t e2m1_half(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+//   [15] s of pair 0   [14:12] e e m of pair 2, of the other half   [11] s of 1
+//   [10] upper e of 3   [9] s of 3   [8:6] e e m of 0   [5] s of 2   [4:2] e e m of 1
+//   [1:0] lower e, m of 3
+// so that a rotation or two bring each to [15] and [8:6]. There e e m is a bf16 of the number times
+// 2^-126; the scale is brought to 2^119 times its value. Their product is exact; the row's sum gets
+// the 2^7 that are missing.
+__device__ inline uint32_t e2m1_half(uint32_t a, uint32_t b, uint32_t c, uint32_t other_c,
+                                     uint32_t d)
 {
-    return (a & 8) << 12 | (a & 7) << 6 | (b & 8) << 9 | (b & 7) << 3 | (c & 8) << 6 | (c & 7) |
-           (d & 8) << 11 | (d & 4) << 11 | (d & 3) << 10;
+    return (a & 8) << 12 | (a & 7) << 6 | (b & 8) << 8 | (b & 7) << 2 | (c & 8) << 2 |
+           (other_c & 7) << 12 | (d & 8) << 6 | (d & 4) << 8 | (d & 3);
 }
 
 struct e2m1 {
     static constexpr int PIECE = LANES4, HEAD = 0, APART = 64;
     static constexpr bool BLOCK_SCALES = false;
+    static constexpr int TERMS = 1;
     static constexpr uint32_t MASK = 0x81c081c0u;
 
     // Of the four steps of a row, each in both halves of a word.
@@ -187,14 +229,15 @@ struct e2m1 {
         e4m3_pairs(word, even, odd);
         even = times(even, TWO_119);
         odd = times(odd, TWO_119);
-        s[0] = __byte_perm(even, 0, 0x1010);
-        s[1] = __byte_perm(odd, 0, 0x1010);
-        s[2] = __byte_perm(even, 0, 0x3232);
-        s[3] = __byte_perm(odd, 0, 0x3232);
+        s[0] = low_twice(even);
+        s[1] = low_twice(odd);
+        s[2] = high_twice(even);
+        s[3] = high_twice(odd);
     }
 
-    __device__ static void decode(fragment &f, const place &at, uint32_t lane)
+    __device__ static void decode(weights<e2m1> &to, const place &at, uint32_t lane)
     {
+        fragment &f = to.term[0];
         uint4 v = load4(at.values + lane * 16);
         uint2 both = load2(at.scales + lane / 4 * 8);
         uint32_t words[4] = {v.x, v.y, v.z, v.w}, s[2][4];
@@ -203,12 +246,10 @@ struct e2m1 {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t w = words[i];
-            uint32_t last =
-                (w << 1 & 0x80008000u) | (w >> 5 & 0x01000100u) | (w >> 4 & 0x00c000c0u);
             f[i][0] = times(w & MASK, s[0][i]);
-            f[i][1] = times(w << 3 & MASK, s[1][i]);
-            f[i][2] = times(w << 6 & MASK, s[0][i]);
-            f[i][3] = times(last, s[1][i]);
+            f[i][1] = times(w << 4 & MASK, s[1][i]);
+            f[i][2] = times(__funnelshift_l(w, w, 10) & MASK, s[0][i]);
+            f[i][3] = times((w << 6 & 0x80c080c0u) | (w >> 2 & 0x01000100u), s[1][i]);
         }
     }
 
@@ -226,10 +267,11 @@ struct affine {
     float d, c;
 };
 
-__device__ inline uint32_t affine_pair(uint32_t magic, const affine &a)
+template <class F>
+__device__ inline void put_affine(weights<F> &w, int step, int i, uint32_t magic, const affine &a)
 {
-    return bits_of(__floats2bfloat162_rn(__fmaf_rn(a.d, low_value(magic), a.c),
-                                         __fmaf_rn(a.d, high_value(magic), a.c)));
+    split(w.term[0][step][i], w.term[1][step][i], __fmaf_rn(a.d, low_value(magic), a.c),
+          __fmaf_rn(a.d, high_value(magic), a.c));
 }
 
 // Bits at `from` of both halves to `to`.
@@ -263,9 +305,9 @@ template <int HIGH> struct high_bits {
     }
 };
 
-// PER_STEP: each step of 16 has numbers of its own, otherwise two steps share them.
-template <int HIGH, int GROUPS>
-__device__ inline void decode_affine(fragment &f, uint32_t values, uint32_t lane,
+// Each step of 16 has numbers of its own, or two steps share them.
+template <class F, int HIGH, int GROUPS>
+__device__ inline void decode_affine(weights<F> &w, uint32_t values, uint32_t lane,
                                      const affine (&a)[2][GROUPS])
 {
     uint4 v = load4(values + lane * 16);
@@ -277,12 +319,12 @@ __device__ inline void decode_affine(fragment &f, uint32_t values, uint32_t lane
 #pragma unroll
         for (int p = 0; p < 4; p++) {
             uint32_t magic = (words[s] >> 4 * p & 0x000f000fu) | high.at(s, p) | 0x43004300u;
-            f[s][p] = affine_pair(magic, a[p & 1][s * GROUPS / 4]);
+            put_affine(w, s, p, magic, a[p & 1][s * GROUPS / 4]);
         }
 }
 
 struct unscaled {
-    static constexpr int APART = 0;
+    static constexpr int APART = 0, TERMS = 2;
     static constexpr bool BLOCK_SCALES = false;
 
     __device__ static float row_scale(const struct mtr_linear_part &, uint32_t)
@@ -310,14 +352,14 @@ template <enum mtr_format F> struct blocks32 : unscaled {
         return {d, -(128.0f + BIAS) * d};
     }
 
-    __device__ static void decode(fragment &f, const place &at, uint32_t lane)
+    __device__ static void decode(weights<blocks32> &w, const place &at, uint32_t lane)
     {
         affine a[2][2];
 #pragma unroll
         for (int i = 0; i < 4; i++)
             a[i & 1][i / 2] =
                 scale_at(at.values + SCALES + (i / 2 * 16 + (i & 1) * 8 + lane / 4) * SCALE_BYTES);
-        decode_affine<HIGH, 2>(f, at.values, lane, a);
+        decode_affine<blocks32, HIGH, 2>(w, at.values, lane, a);
     }
 };
 
@@ -325,15 +367,16 @@ template <enum mtr_format F> struct blocks32 : unscaled {
 struct q8_0 : unscaled {
     static constexpr int PIECE = LANES8 + 64, HEAD = 0;
 
-    __device__ static uint32_t pair(uint32_t word, uint32_t first, float d)
+    __device__ static void put(weights<q8_0> &w, int step, int i, uint32_t word, uint32_t first,
+                               float d)
     {
         constexpr float MAGIC = 8388736.0f; // 2^23 + 128
         float a = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440u + first)) - MAGIC;
         float b = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7441u + first)) - MAGIC;
-        return bits_of(__floats2bfloat162_rn(a * d, b * d));
+        split(w.term[0][step][i], w.term[1][step][i], a * d, b * d);
     }
 
-    __device__ static void decode(fragment &f, const place &at, uint32_t lane)
+    __device__ static void decode(weights<q8_0> &w, const place &at, uint32_t lane)
     {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -343,7 +386,7 @@ struct q8_0 : unscaled {
             float d[2] = {half_value(load_half(scales)), half_value(load_half(scales + 16))};
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                f[2 * h + i / 4][i % 4] = pair(words[i / 2], i % 2 * 2, d[i & 1]);
+                put(w, 2 * h + i / 4, i % 4, words[i / 2], i % 2 * 2, d[i & 1]);
         }
     }
 };
@@ -392,12 +435,12 @@ template <enum mtr_format F> struct blocks256 : unscaled {
         }
     }
 
-    __device__ static void decode(fragment &f, const place &at, uint32_t lane)
+    __device__ static void decode(weights<blocks256> &w, const place &at, uint32_t lane)
     {
         affine a[2][GROUPS];
         head_of(a[0], at, lane / 4);
         head_of(a[1], at, lane / 4 + 8);
-        decode_affine<HIGH, GROUPS>(f, at.values, lane, a);
+        decode_affine<blocks256, HIGH, GROUPS>(w, at.values, lane, a);
     }
 };
 

@@ -123,13 +123,11 @@ __device__ inline void put_e2m1(const matrix &m, uint8_t *out, uint32_t lane, ui
     using S = source_e2m1;
     uint32_t *words = reinterpret_cast<uint32_t *>(out + lane * 16);
     for (int s = 0; s < 4; s++) {
-        words[s] = 0;
-        for (int e = 0; e < 2; e++)
-            words[s] |= packed::e2m1_half(code_of<S>(m, lane, piece, s, 0, e),
-                                          code_of<S>(m, lane, piece, s, 1, e),
-                                          code_of<S>(m, lane, piece, s, 2, e),
-                                          code_of<S>(m, lane, piece, s, 3, e))
-                        << 16 * e;
+        uint32_t c[4][2]; // [pair][element]
+        for (int i = 0; i < 8; i++)
+            c[i / 2][i % 2] = code_of<S>(m, lane, piece, s, i / 2, i % 2);
+        words[s] = packed::e2m1_half(c[0][0], c[1][0], c[2][0], c[2][1], c[3][0]) |
+                   packed::e2m1_half(c[0][1], c[1][1], c[2][1], c[2][0], c[3][1]) << 16;
     }
 }
 

@@ -4,6 +4,7 @@
 // kernel; larger ones run here, on the warpgroup instruction, which sums as mma.sync does: the
 // shapes agree in every byte (tests/check/kernel-check).
 #include "kernels/gb10/common/linear_packed.cuh"
+#include "kernels/gb10/common/linear_single.cuh"
 #include "kernels/hopper/common/wide.cuh"
 #include "kernels/hopper/common/wide_packed.cuh"
 
@@ -60,12 +61,38 @@ LINEAR_BF16_TALL(r64c)
 LINEAR_BF16_WIDE(r128)
 LINEAR_BF16_WIDE(r256)
 
+namespace linear
+{
+
+// KERNEL_FAMILIES.toml says the same.
+constexpr int HALF_BYTES = 112 * 1024, WHOLE_BYTES = 226 * 1024;
+
+// Steps of more rows want more of a matrix in a block, which then share tokens.
+//                                                   strips ways tokens pieces ring
+template <class F>
+using packed_r1 = single_tile<F, 2, 4, F::TERMS == 1 ? HALF_BYTES : WHOLE_BYTES>;
+template <class F> using packed_r8 = packed_tile<F, 2, 4, 8, 4, 3, HALF_BYTES>;
+template <class F> using packed_r16 = packed_tile<F, 2, 4, 16, 2, 3, HALF_BYTES>;
+template <class F> using packed_r32 = packed_tile<F, 4, 4, 32, 2, 3, WHOLE_BYTES>;
+template <class F> using packed_r64 = packed_tile<F, 4, 4, 64, 1, 3, WHOLE_BYTES>;
+
+} // namespace linear
+
 #define LINEAR_PACKED_WIDE(point, format)                                                          \
-    extern "C" __global__ void __launch_bounds__(wide::packed_r256<format>::THREADS, 1)            \
-        linear_##point##_r256(const __grid_constant__ struct mtr_linear_args args)                 \
+    extern "C" __global__ void __launch_bounds__(wide::packed_r128<format>::THREADS, 1)            \
+        linear_##point##_r128(const __grid_constant__ struct mtr_linear_args args)                 \
     {                                                                                              \
-        wide::run_packed<wide::packed_r256<format>>(args);                                         \
+        wide::run_packed<wide::packed_r128<format>>(args);                                         \
     }
 
+#define LINEAR_PACKED_SINGLE(point, format)                                                        \
+    extern "C" __global__ void __launch_bounds__(linear::packed_r1<format>::THREADS,               \
+                                                 linear::packed_r1<format>::BLOCKS)                \
+        linear_##point##_r1(const __grid_constant__ struct mtr_linear_args args)                   \
+    {                                                                                              \
+        linear::run_single<linear::packed_r1<format>>(args);                                       \
+    }
+
+LINEAR_PACKED_POINTS(LINEAR_PACKED_SINGLE)
 LINEAR_PACKED_POINTS(LINEAR_PACKED)
 LINEAR_PACKED_POINTS(LINEAR_PACKED_WIDE)

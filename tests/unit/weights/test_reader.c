@@ -182,6 +182,22 @@ START_TEST(divisors_are_inverted)
 }
 END_TEST
 
+/* The piece that has one is refused, not those before it, whoever reads ahead. */
+START_TEST(an_e4m3_that_is_no_number_is_refused)
+{
+    const void *data;
+    pieces[0].from = pieces[0].to = MTR_E4M3; /* one byte, 0 */
+    pieces[2].from = pieces[2].to = MTR_E4M3; /* all bytes there are */
+    struct mtr_reader *r = start(4);
+    for (uint32_t i = 0; i < 2; i++)
+        ck_assert_msg(mtr_reader_take(r, &data, &err), "%s", err.message);
+    ck_assert(!mtr_reader_take(r, &data, &err));
+    ck_assert_int_eq(err.code, MTR_INVALID);
+    ck_assert_str_eq(err.message, "has an e4m3 element that is no number");
+    mtr_reader_stop(r);
+}
+END_TEST
+
 START_TEST(a_file_that_shrinks_is_an_error)
 {
     const void *data;
@@ -234,6 +250,7 @@ MTR_CHECK_MAIN("weights/reader")
     tcase_add_test(tc, every_way_gives_the_same);
     tcase_add_test(tc, conversions_happen_on_the_way);
     tcase_add_test(tc, divisors_are_inverted);
+    tcase_add_test(tc, an_e4m3_that_is_no_number_is_refused);
     tcase_add_test(tc, a_file_that_shrinks_is_an_error);
     tcase_add_test(tc, it_can_be_stopped_any_time);
     tcase_add_test(tc, another_file_of_that_name_is_not_read);
