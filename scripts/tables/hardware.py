@@ -98,9 +98,10 @@ class Hardware:
         shapes = [dict(s) for s in take(point, "shapes", where)]
         numbers = [[self.number(take(s, k, where, 0), where) for k in keys] for s in shapes]
         for shape, n in zip(shapes, numbers):
+            blocks = self.number(take(shape, "per_processor", where, 0), where)
             nothing_left(shape, where)
             n[4] = n[4] or n[3]  # a persistent shape's number is its fill
-            n[3] = int(n[3] > 0)
+            n[3] = blocks or int(n[3] > 0)
         order = [(n[0], n[4]) for n in numbers]
         if not 1 < len(shapes) <= 8 or order != sorted(set(order)):
             fail(where, "shapes are 2 to 8, each with more rows or more fill than the one before")

@@ -163,14 +163,6 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
                  : "memory");
 }
 
-// One thread of a whole warp, and the compiler knows that it is one.
-__device__ inline bool elected()
-{
-    uint32_t yes;
-    asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(yes));
-    return yes;
-}
-
 // Has the copy engine bring the box at (column, row) of a matrix; outside of it, zeros.
 __device__ inline void copy_box(uint32_t shared, const struct mtr_tensor_map *map, uint32_t col,
                                 uint32_t row, uint32_t barrier)

@@ -463,7 +463,7 @@ __device__ inline void run_packed(const struct mtr_linear_args &args)
     if (threadIdx.x == 0)
         p.init(S::STRIPS * S::WAYS);
     __syncthreads();
-    if (threadIdx.x / 32 == S::COMPUTE / 32 && device::elected() && !b.at.outside)
+    if (threadIdx.x / 32 == S::COMPUTE / 32 && device::elect() && !b.at.outside)
         copy_tokens<S>(b, p);
     if (threadIdx.x < S::COMPUTE && !b.at.outside) {
         compute_packed<S, W>(
