@@ -24,7 +24,14 @@ struct finder {
     struct mtr_error *err;
 };
 
-/* Replaces {M}, {L}, {l}, and {e} unless no expert is given. */
+/* The path of the decoder ends with its own name where it stands within a larger model. */
+static int outer_length(const char *module)
+{
+    const char *dot = strrchr(module, '.');
+    return dot && strcmp(dot, ".model") == 0 ? (int)(dot + 1 - module) : 0;
+}
+
+/* Replaces {M}, {H}, {L}, {l}, and {e} unless no expert is given. */
 static const char *expand(struct mtr_arena *arena, const char *pattern, const char *module,
                           uint16_t layer, uint32_t expert)
 {
@@ -41,6 +48,8 @@ static const char *expand(struct mtr_arena *arena, const char *pattern, const ch
             mtr_buf_printf(&b, "%u", expert);
         else if (p[1] == 'M')
             mtr_buf_puts(&b, module);
+        else if (p[1] == 'H')
+            mtr_buf_printf(&b, "%.*s", outer_length(module), module);
         else if (p[1] == 'L')
             mtr_buf_printf(&b, "%s.layers.%u", module, layer);
         else

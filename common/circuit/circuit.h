@@ -11,6 +11,7 @@
  * get ".weight" or ".bias" behind unless `bare`. In a name
  *
  *   {M}   is the module path of the decoder: "model"
+ *   {H}   what stands before its last part where that is "model": "" or "language_model."
  *   {L}   that of the layer: "model.layers.3"
  *   {l}   the layer's number
  *   {e}   an expert's: each matrix of the stack is a tensor of its own

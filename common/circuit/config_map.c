@@ -63,11 +63,20 @@ static bool set_symbol(struct reader *r, const struct mtr_key *k, double value)
     return true;
 }
 
+/* Whether a number's map says what null stands for; elsewhere null is as absent. */
+static bool null_means(const struct mtr_key *k, const struct mtr_json *v)
+{
+    bool number = k->kind == MTR_KEY_DIM || k->kind == MTR_KEY_REAL;
+    return v->kind == MTR_JSON_NULL && number && k->value_count;
+}
+
 static bool read_number(struct reader *r, const struct mtr_key *k, const struct mtr_json *v)
 {
     double n;
     char expected[96];
     bool whole = k->kind == MTR_KEY_DIM;
+    if (null_means(k, v))
+        return set_symbol(r, k, k->values[0].value);
     if (!mtr_json_number(v, &n) || (whole && v->kind != MTR_JSON_INT))
         return refuse(r, MTR_INVALID, k, v,
                       whole ? "a whole number is expected" : "a number is expected");
@@ -236,7 +245,7 @@ static bool read_members(struct reader *r, const struct mtr_key *k, const struct
 
 static bool read_key(struct reader *r, const struct mtr_key *k, const struct mtr_json *v)
 {
-    bool absent = v->kind == MTR_JSON_NULL && k->kind != MTR_KEY_REQUIRE;
+    bool absent = v->kind == MTR_JSON_NULL && k->kind != MTR_KEY_REQUIRE && !null_means(k, v);
     if (absent)
         return !k->required || refuse(r, MTR_INVALID, k, v, "a value is needed");
     switch (k->kind) {

@@ -6,7 +6,8 @@
  * gives every symbol of the circuit a value or refuses the checkpoint, naming key, value and what
  * is missing: an unknown key may change what the model computes, so it is never skipped.
  *
- *   dim, real     a number between bounds, into a symbol
+ *   dim, real     a number between bounds, into a symbol; where the map gives null a value,
+ *                 null too
  *   switch        true or false, into a symbol
  *   choice        one of listed values, into a symbol; others are refused with a reason
  *   require       one of listed values, into nothing

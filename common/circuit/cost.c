@@ -33,6 +33,17 @@ static double experts_met(const struct mtr_plan *p, const struct mtr_plan_weight
     return w->stack * (1 - pow(rest > 0 ? rest : 0, tokens));
 }
 
+/* A head's matrix has one half for latent_query and one for latent_value. */
+static double share_read(const struct mtr_launch *l, const struct mtr_plan_weight *w)
+{
+    bool query = strncmp(l->point->function, "latent_query", 12) == 0;
+    if (!query && strncmp(l->point->function, "latent_value", 12) != 0)
+        return 1;
+    double values = (double)mtr_launch_u32(l, MTR_P_HEADS, 1) *
+                    mtr_launch_u32(l, MTR_P_VALUE_DIM, 0) / (double)w->rows;
+    return query ? 1 - values : values;
+}
+
 static double weights_read(const struct mtr_plan *p, const struct mtr_launch *l, double rows)
 {
     double bytes = 0;
@@ -48,6 +59,8 @@ static double weights_read(const struct mtr_plan *p, const struct mtr_launch *l,
         bool lookup = strcmp(l->family->name, "embed") == 0;
         if (w->stack > 1)
             all *= experts_met(p, w, rows) / w->stack;
+        if (!lookup)
+            all *= share_read(l, w);
         bytes += lookup ? all / (double)w->rows * rows : all;
     }
     return bytes;
@@ -91,6 +104,10 @@ static double operations(const struct mtr_plan *p, const struct mtr_launch *l, d
             double each = w && w->stack > 1 ? (double)w->rows / w->stack : w ? (double)w->rows : 0;
             ops += w && w->rows > 1 ? 2.0 * rows * each * (double)w->cols : 0;
         }
+    if (strcmp(l->family->name, "latent") == 0 && l->cache == MTR_NONE) {
+        const struct mtr_plan_weight *w = &p->weights[l->weights[0]];
+        ops = 2.0 * rows * (double)w->rows * (double)w->cols * share_read(l, w);
+    }
     if (strcmp(l->family->name, "attention") == 0)
         ops = 4.0 * mtr_launch_u32(l, MTR_P_HEADS, 0) * mtr_launch_u32(l, MTR_P_HEAD_DIM, 0) *
               pairs(s, mtr_launch_u32(l, MTR_P_WINDOW, 0));

@@ -11,8 +11,11 @@
  *   rope_append_<cache>      attention_<cache>          add  glu  activate  scale  gather
  *   gate  slice  concat      gated_norm                 conv1d_<weight>  delta_gate  delta_rule
  *   scan                     route   combine            experts_<weight>
+ *   latent_query_<weight>    latent_append_<cache>      latent_attention_<cache>
+ *   latent_value_<weight>
  * (rotary and rope_append are points of module "rope", gated_norm of "rms_norm", delta_gate and
- * delta_rule of "delta", add to concat of "elementwise")
+ * delta_rule of "delta", add to concat of "elementwise", latent_attention of "attention", the
+ * other latent ones of "latent")
  * with <weight> and <cache> the names of common/numeric/format.h: linear_q4_1, attention_bf16.
  * Where the scales of a matrix stand in tensors of their own, how they do is a policy too, behind
  * the weight's (mtr_scaling_name() of ir.h): linear_e4m3_block, linear_e2m1_group16.
@@ -35,6 +38,17 @@
  *   attention    q                   y                [sinks]           cache; HEADS KV_HEADS
  *                                                                       HEAD_DIM ATTN_SCALE
  *                                                                       [WINDOW 0] [SOFTCAP 0]
+ *   latent_query     q table         y                W                 HEADS VALUE_DIM ROTARY_DIM
+ *                                                                       [INTERLEAVED 0]
+ *                                                                       [QUERY_BETA 0]
+ *                                                                       [QUERY_LENGTH 1]
+ *   latent_append    kv table        -                norm              cache; ROTARY_DIM EPS
+ *                                                                       [INTERLEAVED 0]
+ *                                                                       [UNIT_OFFSET 0]
+ *   latent_attention q               y                -                 cache; HEADS HEAD_DIM (of
+ *                                                                       an entry) ATTN_SCALE
+ *                                                                       [WINDOW 0]
+ *   latent_value     x               y                W                 HEADS VALUE_DIM
  *   add          a b                 y                -                 -
  *   glu          a b                 y                -                 ACTIVATION
  *   activate     a                   y                -                 ACTIVATION

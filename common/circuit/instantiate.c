@@ -83,6 +83,13 @@ static bool add_edge(struct builder *b, uint16_t def, uint16_t *out)
     return true;
 }
 
+/* Its matrix may be quantized with scales in tensors of their own. */
+static bool is_matrix(enum mtr_op op)
+{
+    return op == MTR_OP_LINEAR || op == MTR_OP_EXPERT_LINEAR || op == MTR_OP_LATENT_QUERY ||
+           op == MTR_OP_LATENT_VALUE;
+}
+
 /* One binding of a slot: a tensor that was bound before in this layer, or a new one. */
 static bool bind(struct builder *b, const struct mtr_node_def *node,
                  const struct mtr_binding_def *slot, uint16_t *out)
@@ -110,7 +117,7 @@ static bool bind(struct builder *b, const struct mtr_node_def *node,
             .rows = slot->bias ? 1 : rows,
             .cols = slot->bias ? rows : cols,
             .stack = (uint32_t)stack,
-            .linear = node->op == MTR_OP_LINEAR || node->op == MTR_OP_EXPERT_LINEAR,
+            .linear = is_matrix(node->op),
             .conv = node->op == MTR_OP_CONV1D && !b->source->gguf,
         };
         struct mtr_instance_weight *w = &b->out->weights[b->out->weight_count];

@@ -42,7 +42,7 @@ enum mtr_op {
 
     /* Matrices and element-wise. */
     MTR_OP_LINEAR,      /* x W^T + b, of a role */
-    MTR_OP_HEAD_LINEAR, /* the same with a matrix a head: absorbed latents, output groups */
+    MTR_OP_HEAD_LINEAR, /* the same with a matrix a head: output groups */
     MTR_OP_ADD,         /* a + b: the residual stream */
     MTR_OP_MUL,         /* a * b, b by column, head or row */
     MTR_OP_SCALE,       /* multiplier * a */
@@ -53,12 +53,14 @@ enum mtr_op {
     MTR_OP_ACT_QUANT,   /* activations to 8 or 4 bits with their scales */
 
     /* Attention. */
-    MTR_OP_ROTARY,    /* cosines and sines of the positions, once a step */
-    MTR_OP_ROPE,      /* rotate heads by that table */
-    MTR_OP_KV_APPEND, /* keys and values into the cache */
-    MTR_OP_ATTENTION, /* causal, full or windowed, with sinks and soft cap */
-    MTR_OP_LATENT_APPEND,
-    MTR_OP_LATENT_ATTENTION, /* multi-head latent attention over latents */
+    MTR_OP_ROTARY,           /* cosines and sines of the positions, once a step */
+    MTR_OP_ROPE,             /* rotate heads by that table */
+    MTR_OP_KV_APPEND,        /* keys and values into the cache */
+    MTR_OP_ATTENTION,        /* causal, full or windowed, with sinks and soft cap */
+    MTR_OP_LATENT_QUERY,     /* queries through the key half of each head's matrix, and rotated */
+    MTR_OP_LATENT_APPEND,    /* a latent, normalized, and the key that all heads share, rotated */
+    MTR_OP_LATENT_ATTENTION, /* multi-head latent attention: one cache entry for all heads */
+    MTR_OP_LATENT_VALUE,     /* what it found through the value half of each head's matrix */
     MTR_OP_INDEX_APPEND,
     MTR_OP_INDEX_SELECT,     /* the indexer's choice of positions for each row */
     MTR_OP_SPARSE_ATTENTION, /* over chosen positions */

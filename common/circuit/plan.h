@@ -149,7 +149,9 @@ enum mtr_param {
     MTR_P_STATE_DIM,
     MTR_P_STREAMS,
     MTR_P_ITERATIONS,
-    MTR_P_GATE_FIRST, /* the gate goes before the norm */
+    MTR_P_GATE_FIRST,   /* the gate goes before the norm */
+    MTR_P_QUERY_BETA,   /* real: queries times 1 + beta log(1 + position / length) */
+    MTR_P_QUERY_LENGTH, /* that length, in tokens; the quotient is rounded down */
     MTR_P_COUNT,
 };
 

@@ -43,6 +43,8 @@ static const char *const param_names[MTR_P_COUNT] = {
     [MTR_P_STREAMS] = "streams",
     [MTR_P_ITERATIONS] = "iterations",
     [MTR_P_GATE_FIRST] = "gate_first",
+    [MTR_P_QUERY_BETA] = "query_beta",
+    [MTR_P_QUERY_LENGTH] = "query_length",
 };
 
 static void put_head(struct mtr_buf *out, const struct mtr_plan *p)

@@ -114,6 +114,13 @@ static double attention_factor(const struct mtr_symbols *s, const char *prefix)
     return m != 0 && all != 0 ? mscale(factor, m) / mscale(factor, all) : mscale(factor, 1);
 }
 
+/* Of attention logits: mscale_all_dim squared, since both queries and keys have it. */
+static double sharpness(const struct mtr_symbols *s, const char *prefix)
+{
+    double all = get(s, prefix, "mscale_all", 0), m = mscale(get(s, prefix, "factor", 1), all);
+    return all != 0 ? m * m : 1;
+}
+
 static bool check_numbers(const struct mtr_symbols *s, const char *prefix,
                           const struct scaling *kind, struct mtr_error *err)
 {
@@ -143,6 +150,8 @@ bool mtr_rope_prepare(struct mtr_symbols *s, const char *prefix, struct mtr_erro
     snprintf(full, sizeof full, "%sscale", prefix);
     if (!mtr_symbol_set(s, full, kind->apply == yarn ? attention_factor(s, prefix) : 1))
         return mtr_fail(err, MTR_INTERNAL, "no symbol %s", full);
+    snprintf(full, sizeof full, "%ssharpness", prefix);
+    mtr_symbol_set(s, full, sharpness(s, prefix));
     return true;
 }
 

@@ -14,7 +14,8 @@
 #include "common/circuit/expr.h"
 
 /* Checks that the symbols of the scaling's type are there and none of another type, and sets
- * <prefix>scale, the factor on cosines and sines. */
+ * <prefix>scale, the factor on cosines and sines, and <prefix>sharpness, that on the logits of
+ * families whose attention has one beside it (DeepSeek's mscale_all_dim); 1 without scaling. */
 bool mtr_rope_prepare(struct mtr_symbols *s, const char *prefix, struct mtr_error *err);
 
 /* values [rotary_dim / 2]. NULL when out of memory. */

@@ -11,6 +11,10 @@
  * folded into the running result (kernels/host/attention.c has the formulas), so that a kernel may
  * also compute stretches side by side.
  *
+ * latent_attention: the cache has one head for all, an entry of head_dim columns that is key and
+ * value (kernels/args/latent.h); v_cache is k_cache. kv_heads says in how many equal parts the grid
+ * takes the heads.
+ *
  * Grid of a point with one shape (host): (kv heads, row tiles): block y takes rows [y * t, (y + 1)
  * * t), t = ceil(tokens / grid_y); t = MTR_ATTENTION_TILE_ROWS in a step with prefill, 1 where
  * every lane has one row.

@@ -23,6 +23,7 @@
  * after it is prefetched: blocks lie anywhere, and no hardware foresees them.
  */
 #include "kernels/args/attention.h"
+#include "kernels/args/latent.h"
 
 #include <math.h>
 
@@ -47,6 +48,7 @@ struct run {
     const struct mtr_attention_args *args;
     const int32_t *table;               /* block ids of the lane */
     uint32_t kv_head, row, rows, group; /* group: query heads of the kv head */
+    uint32_t cache_head, cache_heads;   /* where the cache has it */
     uint32_t end;                       /* tokens that the lane has: last position + 1 */
     size_t dim;
     float *copy;        /* [STRETCH, dim] converted keys or values */
@@ -68,7 +70,7 @@ static inline size_t cache_at(const struct run *run, uint32_t t)
 {
     const struct mtr_attention_args *a = run->args;
     size_t block = (size_t)run->table[t / a->block_tokens];
-    return ((block * a->kv_heads + run->kv_head) * a->block_tokens + t % a->block_tokens) *
+    return ((block * run->cache_heads + run->cache_head) * a->block_tokens + t % a->block_tokens) *
            run->dim;
 }
 
@@ -342,6 +344,11 @@ _Static_assert(sizeof(float) * (2 * STRETCH + 1 + MTR_ATTENTION_MAX_GROUP) * MTR
                        sizeof(struct fold) * MTR_ATTENTION_MAX_GROUP <=
                    MTR_HOST_SCRATCH_BYTES,
                "the scratch holds at least one row");
+_Static_assert(sizeof(float) * ((STRETCH + 1) * MTR_LATENT_MAX_DIM +
+                                MTR_LATENT_HEADS * (STRETCH + MTR_LATENT_MAX_DIM)) +
+                       sizeof(struct fold) * MTR_LATENT_HEADS <=
+                   MTR_HOST_SCRATCH_BYTES,
+               "and one row over latents");
 
 /* Lays the run's memory out in the scratch; returns how many rows it has room for. */
 static uint32_t lay_out(struct run *run, void *scratch)
@@ -358,17 +365,22 @@ static uint32_t lay_out(struct run *run, void *scratch)
     return (uint32_t)rows;
 }
 
-MTR_INLINE void attention(enum mtr_format cache, const struct mtr_attention_args *args,
+/* shared: the cache has one head for all. */
+MTR_INLINE void attention(enum mtr_format cache, bool shared, const struct mtr_attention_args *args,
                           const struct mtr_host_block *block)
 {
     const struct mtr_step_view *step = args->step;
-    struct run run = {.args = args, .group = args->heads / args->kv_heads, .dim = args->head_dim};
+    struct run run = {.args = args,
+                      .group = args->heads / args->kv_heads,
+                      .cache_heads = shared ? 1 : args->kv_heads,
+                      .dim = args->head_dim};
     uint32_t tile = (step->tokens + block->grid_y - 1) / block->grid_y;
     uint32_t room = lay_out(&run, block->scratch);
     uint32_t begin = block->y * tile;
     uint32_t end = begin + tile < step->tokens ? begin + tile : step->tokens;
     for (run.kv_head = block->x; run.kv_head < args->kv_heads; run.kv_head += block->grid_x)
         for (run.row = begin; run.row < end; run.row += run.rows) {
+            run.cache_head = shared ? 0 : run.kv_head;
             int32_t lane = step->token_lanes[run.row];
             for (run.rows = 1; run.rows < room && run.row + run.rows < end; run.rows++)
                 if (step->token_lanes[run.row + run.rows] != lane)
@@ -380,11 +392,23 @@ MTR_INLINE void attention(enum mtr_format cache, const struct mtr_attention_args
 void MTR_HOST_FN(attention_f32)(const void *args, const struct mtr_host_block *block);
 void MTR_HOST_FN(attention_f32)(const void *args, const struct mtr_host_block *block)
 {
-    attention(MTR_F32, args, block);
+    attention(MTR_F32, false, args, block);
 }
 
 void MTR_HOST_FN(attention_bf16)(const void *args, const struct mtr_host_block *block);
 void MTR_HOST_FN(attention_bf16)(const void *args, const struct mtr_host_block *block)
 {
-    attention(MTR_BF16, args, block);
+    attention(MTR_BF16, false, args, block);
+}
+
+void MTR_HOST_FN(latent_attention_f32)(const void *args, const struct mtr_host_block *block);
+void MTR_HOST_FN(latent_attention_f32)(const void *args, const struct mtr_host_block *block)
+{
+    attention(MTR_F32, true, args, block);
+}
+
+void MTR_HOST_FN(latent_attention_bf16)(const void *args, const struct mtr_host_block *block);
+void MTR_HOST_FN(latent_attention_bf16)(const void *args, const struct mtr_host_block *block)
+{
+    attention(MTR_BF16, true, args, block);
 }

@@ -16,6 +16,23 @@
     X(family, family##_q5_k)                                                                       \
     X(family, family##_q6_k)
 
+#define MTR_HOST_LATENT(X, half)                                                                   \
+    X(latent, latent_##half##_f32)                                                                 \
+    X(latent, latent_##half##_f16)                                                                 \
+    X(latent, latent_##half##_bf16)                                                                \
+    X(latent, latent_##half##_q4_0)                                                                \
+    X(latent, latent_##half##_q4_1)                                                                \
+    X(latent, latent_##half##_q5_0)                                                                \
+    X(latent, latent_##half##_q5_1)                                                                \
+    X(latent, latent_##half##_q8_0)                                                                \
+    X(latent, latent_##half##_q4_k)                                                                \
+    X(latent, latent_##half##_q5_k)                                                                \
+    X(latent, latent_##half##_q6_k)                                                                \
+    X(latent, latent_##half##_e4m3_tensor)                                                         \
+    X(latent, latent_##half##_e4m3_channel)                                                        \
+    X(latent, latent_##half##_e4m3_block)                                                          \
+    X(latent, latent_##half##_e2m1_group16)
+
 #define MTR_HOST_FUNCTIONS(X)                                                                      \
     MTR_HOST_WEIGHTS(X, embed)                                                                     \
     MTR_HOST_WEIGHTS(X, linear)                                                                    \
@@ -37,6 +54,12 @@
     X(rope, rope_append_bf16)                                                                      \
     X(attention, attention_f32)                                                                    \
     X(attention, attention_bf16)                                                                   \
+    X(attention, latent_attention_f32)                                                             \
+    X(attention, latent_attention_bf16)                                                            \
+    X(latent, latent_append_f32)                                                                   \
+    X(latent, latent_append_bf16)                                                                  \
+    MTR_HOST_LATENT(X, query)                                                                      \
+    MTR_HOST_LATENT(X, value)                                                                      \
     X(elementwise, add)                                                                            \
     X(elementwise, glu)                                                                            \
     X(elementwise, activate)                                                                       \

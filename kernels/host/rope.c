@@ -3,34 +3,13 @@
  * rope_append: head norms, rotation, and the write of k and v into the cache.
  *
  * A head is worked on in the thread's scratch and then stored: q in place, k as the cache's format.
- * The rotation rounds its two products and their sum one by one, as the reference model does.
  */
 #include "kernels/args/rope.h"
 
 #include "kernels/host/dequant.h"
 #include "kernels/host/rms.h"
+#include "kernels/host/rotate.h"
 #include "kernels/host/rows.h"
-
-static void rotate_halves(float *head, const float *cosine, const float *sine, uint32_t pairs)
-{
-    for (uint32_t i = 0; i < pairs; i += 16) {
-        size_t n = pairs - i < 16 ? pairs - i : 16;
-        vf c = vf_load_n(cosine + i, n), s = vf_load_n(sine + i, n);
-        vf a = vf_load_n(head + i, n), b = vf_load_n(head + pairs + i, n);
-        vf_store_n(head + i, vf_sub(vf_mul(a, c), vf_mul(b, s)), n);
-        vf_store_n(head + pairs + i, vf_add(vf_mul(b, c), vf_mul(a, s)), n);
-    }
-}
-
-static void rotate_interleaved(float *head, const float *cosine, const float *sine, uint32_t pairs)
-{
-    for (uint32_t i = 0; i < pairs; i++) {
-        float a = head[2 * i], b = head[2 * i + 1];
-        float ac = a * cosine[i], bs = b * sine[i], bc = b * cosine[i], as = a * sine[i];
-        head[2 * i] = ac - bs;
-        head[2 * i + 1] = bc + as;
-    }
-}
 
 /* from -> to: norm and rotation of one head; to may be from. */
 static void turn_head(const struct mtr_rope_append_args *args, uint32_t row, const float *from,
@@ -46,29 +25,7 @@ static void turn_head(const struct mtr_rope_append_args *args, uint32_t row, con
     if (!args->table)
         return;
     const float *cosine = args->table + (size_t)row * 2 * pairs;
-    if (args->interleaved)
-        rotate_interleaved(to, cosine, cosine + pairs, pairs);
-    else
-        rotate_halves(to, cosine, cosine + pairs, pairs);
-}
-
-/* One head into the cache at element `at`. */
-MTR_INLINE void store_head(enum mtr_format cache, void *base, size_t at, const float *head,
-                           uint32_t dim)
-{
-    if (cache == MTR_F32) {
-        memcpy((float *)base + at, head, dim * sizeof *head);
-        return;
-    }
-    uint16_t *to = (uint16_t *)base + at;
-    uint32_t i;
-    for (i = 0; i + 16 <= dim; i += 16)
-        vf_store_bf16(to + i, vf_load(head + i));
-    if (i < dim) {
-        uint16_t rest[16];
-        vf_store_bf16(rest, vf_load_n(head + i, dim - i));
-        memcpy(to + i, rest, (dim - i) * sizeof *to);
-    }
+    rotate(args->interleaved, to, cosine, cosine + pairs, pairs);
 }
 
 MTR_INLINE void append_row(enum mtr_format cache, const struct mtr_rope_append_args *args,

@@ -104,6 +104,8 @@ class ConfigMap:
             symbol = self.out.symbol(spec)
         listed = cls in ("choice", "require", "layers")
         values = self.values(cls, spec, table, where) if listed else []
+        if cls in ("dim", "real") and "null" in table:
+            values = [self.value("null", table.pop("null"), where)]
         note = spec if cls == "ignore" else take(table, "missing", where, None)
         within = cls == "nested" and spec == "document"
         nested = f"&{self.nested_names[spec]}" if cls == "nested" and not within else "NULL"

@@ -31,6 +31,14 @@ bool mtr_op_attention(const struct mtr_op_context *c, const struct mtr_resolved_
                       struct mtr_error *err);
 bool mtr_op_attention_fits(const struct mtr_launch *launch);
 uint64_t mtr_op_attention_scratch(const struct mtr_plan *plan, const struct mtr_launch *launch);
+bool mtr_op_latent_query(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         struct mtr_error *err);
+bool mtr_op_latent_append(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                          struct mtr_error *err);
+bool mtr_op_latent_attention(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                             struct mtr_error *err);
+bool mtr_op_latent_value(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
+                         struct mtr_error *err);
 bool mtr_op_gated_norm(const struct mtr_op_context *c, const struct mtr_resolved_op *op,
                        struct mtr_error *err);
 bool mtr_op_conv1d(const struct mtr_op_context *c, const struct mtr_resolved_op *op,

@@ -12,12 +12,19 @@ START_TEST(parameter_counts_are_the_published_ones)
         const char *file;
         uint64_t parameters;
     } list[] = {
-        {"smollm2-135m.json", 134515008},      {"qwen2.5-0.5b.json", 494032768},
-        {"qwen2.5-7b-yarn.json", 7615616512},  {"qwen3-8b.json", 8190735360},
-        {"llama-3.1-8b.json", 8030261248},     {"mistral-7b-v0.3.json", 7248023552},
-        {"qwen3.5-9b.json", 8953803264},       {"qwen3.5-27b.json", 26895998464},
-        {"qwen3-30b-a3b.json", 30532122624},   {"qwen3-next-80b-a3b.json", 79674391296},
-        {"qwen3.5-35b-a3b.json", 34660610688}, {"minimax-m2.json", 228689764864},
+        {"smollm2-135m.json", 134515008},
+        {"qwen2.5-0.5b.json", 494032768},
+        {"qwen2.5-7b-yarn.json", 7615616512},
+        {"qwen3-8b.json", 8190735360},
+        {"llama-3.1-8b.json", 8030261248},
+        {"mistral-7b-v0.3.json", 7248023552},
+        {"qwen3.5-9b.json", 8953803264},
+        {"qwen3.5-27b.json", 26895998464},
+        {"qwen3-30b-a3b.json", 30532122624},
+        {"qwen3-next-80b-a3b.json", 79674391296},
+        {"qwen3.5-35b-a3b.json", 34660610688},
+        {"minimax-m2.json", 228689764864},
+        {"mistral-small-4-119b.json", 118972826624},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         struct model m;
@@ -30,6 +37,9 @@ START_TEST(parameter_counts_are_the_published_ones)
     struct model m;
     model_config(&m, "qwen3-30b-a3b.json");
     ck_assert_uint_eq(good_plan(&m)->active, 3353032704);
+    model_free(&m);
+    model_config(&m, "mistral-small-4-119b.json");
+    ck_assert_uint_eq(good_plan(&m)->active, 6632588288);
     model_free(&m);
     model_smollm2_gguf(&m);
     ck_assert_uint_eq(good_plan(&m)->parameters, 134515008);
@@ -86,8 +96,10 @@ START_TEST(golden_plans)
         model_free(&m);
     }
     static const char *const scaled[] = {
-        "qwen3-nvfp4-ct",     "qwen3-fp8-block", "qwen3_5",     "qwen3_next-dense", "qwen3_moe",
-        "qwen3_moe-nvfp4-ct", "qwen3_next",      "qwen3_5_moe", "minimax_m2"};
+        "qwen3-nvfp4-ct",   "qwen3-fp8-block", "qwen3_5",
+        "qwen3_next-dense", "qwen3_moe",       "qwen3_moe-nvfp4-ct",
+        "qwen3_next",       "qwen3_5_moe",     "minimax_m2",
+        "mistral",          "mistral4"};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) {
         char file[64], name[64];
         snprintf(file, sizeof file, "../../golden/%s/config.json", scaled[i]);
@@ -149,7 +161,9 @@ START_TEST(operations_that_a_class_lacks)
     static const char *const classes[] = {"gb10", "hopper", "b200"};
     static const struct {
         const char *family, *node;
-    } list[] = {{"qwen3_5", "conv1d of L0.lin_conv"}, {"qwen3_moe", "route of L0.route"}};
+    } list[] = {{"qwen3_5", "conv1d of L0.lin_conv"},
+                {"qwen3_moe", "route of L0.route"},
+                {"mistral4", "latent_append of L0.latent_append"}};
     for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
         struct model m;
         char file[64], words[96];

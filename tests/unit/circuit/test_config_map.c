@@ -161,9 +161,10 @@ START_TEST(missing_keys_are_refused_by_name)
     };
     CHECK_REFUSALS("smollm2-135m.json", list);
     static const struct refusal mistral[] = {
-        {"sliding_window", NULL, MTR_INVALID, "key \"sliding_window\" is missing"},
+        {"sliding_window", "0", MTR_INVALID, "sliding_window is 0, but only values from 1"},
+        {"sliding_window", "true", MTR_INVALID, "a whole number is expected"},
+        {"layer_types", "[]", MTR_UNSUPPORTED, "missing: kinds of layers in Mistral"},
         {"num_key_value_heads", NULL, MTR_INVALID, "\"num_key_value_heads\" is missing"},
-        {"sliding_window", "4096", MTR_UNSUPPORTED, "sliding_window is 4096, but only null"},
         {"attention_bias", "true", MTR_UNSUPPORTED, "attention_bias is true"},
     };
     CHECK_REFUSALS("mistral-7b-v0.3.json", mistral);
@@ -280,6 +281,8 @@ START_TEST(both_spellings_give_one_plan)
     static const char *const names[][2] = {
         {"golden-llama.json", "golden-llama.hub.json"},
         {"golden-qwen3.json", "golden-qwen3.hub.json"},
+        {"golden-mistral.json", "golden-mistral.hub.json"},
+        {"../../golden/mistral4/config.json", "../../golden/mistral4/config.hub.json"},
         {"../../golden/qwen3_5/config.json", "../../golden/qwen3_5/config.hub.json"},
         {"../../golden/qwen3_5_moe/config.json", "../../golden/qwen3_5_moe/config.hub.json"},
         {"../../golden/qwen3_moe/config.json", "../../golden/qwen3_moe/config.hub.json"},
@@ -294,12 +297,65 @@ START_TEST(both_spellings_give_one_plan)
         model_free(&a);
         model_free(&b);
     }
-    static const char *const windowed[] = {"golden-mistral.json", "golden-mistral.hub.json"};
-    for (size_t i = 0; i < 2; i++) {
+}
+END_TEST
+
+/* All layers of Mistral see a window: the document's, 4096 tokens where it says nothing, or none.
+ */
+START_TEST(windows)
+{
+    static const struct {
+        const char *value;
+        double window;
+        const char *kind;
+    } list[] = {{"24", 24, "sliding"}, {NULL, 4096, "sliding"}, {"null", 0, "full"}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         model_free(&m);
-        model_config(&m, windowed[i]);
-        refused(&m, MTR_UNSUPPORTED, "sliding_window is 24, but only null is computed here");
+        model_config(&m, "mistral-7b-v0.3.json");
+        model_set(&m, "sliding_window", list[i].value);
+        struct mtr_settings s = read_good();
+        ck_assert(value(&s, "window") == list[i].window);
+        const struct mtr_plan *plan = good_plan(&m);
+        ck_assert_uint_eq(plan->group_count, 1);
+        ck_assert_str_eq(plan->groups[0].name, list[i].kind);
+        ck_assert(plan->groups[0].window == (uint32_t)list[i].window);
     }
+}
+END_TEST
+
+START_TEST(latent_attention)
+{
+    static const struct refusal refusals[] = {
+        {"num_key_value_heads", "2", MTR_UNSUPPORTED, "as many key/value heads as heads"},
+        {"head_dim", "64", MTR_INVALID, "contradict each other"},
+        {"qk_nope_head_dim", "24", MTR_UNSUPPORTED, "columns without and with rotation"},
+        {"kv_lora_rank", NULL, MTR_INVALID, "key \"kv_lora_rank\" is missing"},
+        {"q_lora_rank", NULL, MTR_INVALID, "key \"q_lora_rank\" is missing"},
+        {"sliding_window", "32", MTR_UNSUPPORTED, "missing: latent attention through a window"},
+        {"num_experts_per_tok", "9", MTR_UNSUPPORTED, "more experts (num_experts_per_tok)"},
+        {"n_group", "3", MTR_UNSUPPORTED, "divided among the groups"},
+        {"rope_parameters", "{\"rope_type\":\"default\"}", MTR_INVALID,
+         "rope_original is not known"},
+        {"model_type", "\"mistral\"", MTR_UNSUPPORTED, "another kind of model is expected here"},
+    };
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        model_free(&m);
+        model_config(&m, "../../golden/mistral4/config.json");
+        const struct mtr_json *text = mtr_json_get(m.source.config, "text_config");
+        struct mtr_buf b = {0};
+        struct mtr_json_writer w = mtr_json_writer(&b);
+        mtr_json_put_value(&w, changed(&m, text, refusals[i].key, refusals[i].json));
+        mtr_buf_byte(&b, 0);
+        model_set(&m, "text_config", (const char *)b.data);
+        refused(&m, refusals[i].code, refusals[i].words);
+        mtr_buf_free(&b);
+    }
+    model_free(&m);
+    model_config(&m, "../../golden/mistral4/config.json");
+    const struct mtr_plan *plan = good_plan(&m);
+    ck_assert(plan->group_count == 1 && plan->groups[0].kind == MTR_CACHE_LATENT);
+    /* Of a layer: 16 tokens of 32 + 16 numbers, bf16. */
+    ck_assert(plan->groups[0].block_bytes == 16 * 48 * 2 && plan->groups[0].layers == 4);
 }
 END_TEST
 
@@ -450,6 +506,8 @@ MTR_CHECK_MAIN("circuit/config_map")
     tcase_add_test(tc, presence_of_tensors_decides_switches);
     tcase_add_test(tc, a_qwen2_file_needs_its_biases);
     tcase_add_test(tc, vocabulary_of_a_gguf_file);
+    tcase_add_test(tc, windows);
+    tcase_add_test(tc, latent_attention);
     tcase_add_test(tc, a_document_within);
     tcase_add_test(tc, hybrid_numbers);
     tcase_add_test(tc, experts_are_counted);

@@ -71,10 +71,13 @@ START_TEST(yarn_of_qwen)
     set("rope_original", 32768);
     CHECK_POINTS(list);
     ck_assert_double_eq_tol(mtr_symbol_get(&s, "rope_scale", 0), 1.138629436111989, 1e-12);
+    ck_assert_double_eq(mtr_symbol_get(&s, "rope_sharpness", 0), 1);
     set("rope_mscale", 1);
     set("rope_mscale_all", 1);
     ck_assert(mtr_rope_prepare(&s, "rope_", &err));
     ck_assert_double_eq(mtr_symbol_get(&s, "rope_scale", 0), 1);
+    ck_assert_double_eq_tol(mtr_symbol_get(&s, "rope_sharpness", 0),
+                            1.138629436111989 * 1.138629436111989, 1e-12);
     set("rope_attention", 1.5);
     ck_assert(mtr_rope_prepare(&s, "rope_", &err));
     ck_assert_double_eq(mtr_symbol_get(&s, "rope_scale", 0), 1.5);
