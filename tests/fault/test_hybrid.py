@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Models with recurrent layers: a lost worker changes no token, and neither does a warm cache, of
-which a conversation's next turn finds all but the last answer and the chunk that it stands in."""
+which a conversation's next turn finds all but the last answer and the chunk that it stands in. The
+same of windows, whose blocks are freed behind them, and of latent caches."""
 
 import json
 import os
@@ -15,6 +16,8 @@ import time
 from server import Server, run_tests, tiny_model
 
 FAMILIES = ["qwen3_5", "qwen3_next-dense"]
+CACHES = ["mistral", "mistral4"]  # all layers see a window of 24 tokens; latents
+BLOCK = 16
 CHUNK = 64  # tokens, at whose multiples a prompt may be picked up again
 TURNS = 10
 TEXTS = [f"Tell me the story of number {i}, at length." for i in range(6)]
@@ -67,7 +70,7 @@ def kill_worker(server):
 
 
 def test_worker_killed():
-    for family in FAMILIES:
+    for family in FAMILIES + CACHES:
         with Hybrid(family) as s:
             expected, _ = ask_all(s)
             assert all(expected), expected
@@ -122,6 +125,17 @@ def test_conversation():
         for (_, before, _), (_, prompt, cached) in zip(warm, warm[1:]):
             # The chunk in which the turn before began its answer is computed again, no more.
             assert cached == (before - 1) // CHUNK * CHUNK, (family, before, prompt, cached)
+
+
+def test_other_caches():
+    for family in CACHES:
+        with Hybrid(family, "--no-prefix-caching") as s:
+            cold = converse(s)
+        with Hybrid(family) as s:
+            warm = converse(s)
+        assert [t[0] for t in warm] == [t[0] for t in cold], (family, warm, cold)
+        for (_, before, _), (_, _, cached) in zip(warm, warm[1:]):
+            assert cached >= (before - 1) // BLOCK * BLOCK, (family, warm)
 
 
 def test_no_snapshots():
