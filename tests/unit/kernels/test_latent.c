@@ -300,8 +300,54 @@ START_TEST(scaled_matrices)
 }
 END_TEST
 
+/* NVFP4: two a byte, the even column low; a scale for sixteen, and one for all. */
+START_TEST(grouped_matrices)
+{
+    enum { HEADS = 2, NOPE = 5, VALUE = 7, RANK = 48, ROWS = HEADS * (NOPE + VALUE) };
+    struct noise n = {11};
+    uint8_t packed[ROWS * RANK / 2], scale[ROWS * RANK / 16];
+    float *plain = must_alloc(ROWS * RANK * sizeof *plain), global = 0.37f, table[2] = {1, 0};
+    float *x = noise_floats(&n, HEADS * (NOPE + 2)), want[HEADS * (RANK + 2)],
+          got[HEADS * (RANK + 2)];
+    int32_t position = 0;
+    struct mtr_step_view view = {.tokens = 1, .positions = &position};
+    for (size_t i = 0; i < sizeof packed; i++)
+        packed[i] = (uint8_t)noise_u32(&n);
+    for (size_t i = 0; i < sizeof scale; i++)
+        scale[i] = (uint8_t)(noise_u32(&n) & 0x3f);
+    for (int i = 0; i < ROWS * RANK; i++)
+        plain[i] = mtr_e2m1_to_f32((uint8_t)(packed[i / 2] >> (i & 1 ? 4 : 0) & 15)) *
+                   (mtr_e4m3_to_f32(scale[i / 16]) * global);
+    struct mtr_latent_heads_args a = {.step = &view,
+                                      .x = x,
+                                      .weight = plain,
+                                      .table = table,
+                                      .y = want,
+                                      .heads = HEADS,
+                                      .nope = NOPE,
+                                      .value = VALUE,
+                                      .rank = RANK,
+                                      .pairs = 1,
+                                      .x_dim = NOPE + 2};
+    run_kernel("latent_query_f32", MTR_ISA_PORTABLE, &a, 1, HEADS);
+    a.weight = packed;
+    a.scale = scale;
+    a.global_scale = &global;
+    a.y = got;
+    FOR_EACH_ISA(isa)
+    {
+        poison(got, sizeof got);
+        call(isa, "latent_query", "e2m1_group16", &a, 1, HEADS);
+        same_bits(want, got, HEADS * (RANK + 2), "e2m1_group16", isa);
+    }
+    free(plain);
+    free(x);
+}
+END_TEST
+
 MTR_CHECK_MAIN("kernels/latent")
 {
     tcase_add_loop_test(tc, values_however_it_is_cut, 0, 12);
     tcase_add_test(tc, scaled_matrices);
+    tcase_add_test(tc, grouped_matrices);
 }
