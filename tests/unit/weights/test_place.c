@@ -24,14 +24,26 @@ static struct mtr_tensor tensors[] = {
      .shape = {5, 32},
      .offset = 150,
      .bytes = 100},
+    {.name = MTR_STR("s.0"),
+     .format = MTR_F32,
+     .rank = 2,
+     .shape = {2, 8},
+     .offset = 512,
+     .bytes = 64},
+    {.name = MTR_STR("s.1"),
+     .format = MTR_F32,
+     .rank = 2,
+     .shape = {2, 8},
+     .offset = 256,
+     .bytes = 64},
 };
-static uint32_t by_name[] = {0, 1, 2};
+static uint32_t by_name[] = {0, 1, 2, 3, 4};
 static struct mtr_checkpoint_file file = {.path = "m", .map = {data, sizeof data, -1}};
 static struct mtr_checkpoint ck = {.path = "m",
                                    .files = &file,
                                    .file_count = 1,
                                    .tensors = tensors,
-                                   .tensor_count = 3,
+                                   .tensor_count = 5,
                                    .by_name = by_name};
 
 static bool place_from(const struct mtr_checkpoint *from, const struct mtr_plan_weight *w,
@@ -49,6 +61,27 @@ static bool place(const struct mtr_plan_weight *w, uint32_t count, bool in_place
 {
     return place_from(&ck, w, count, in_place, launches, launch_count);
 }
+
+/* Experts that are tensors of their own are copied, one behind the other. */
+START_TEST(apart)
+{
+    struct mtr_plan_weight w = {.name = "s.{e}",
+                                .rows = 4,
+                                .cols = 8,
+                                .format = MTR_F32,
+                                .kernel_format = MTR_F32,
+                                .stack = 2,
+                                .apart = true};
+    ck_assert_msg(place(&w, 1, true, NULL, 0), "%s", err.message);
+    const struct mtr_place *p = got.places;
+    ck_assert(p->kind == MTR_PLACE_COPIED && p->bytes == 128 && p->src_bytes == 128);
+    ck_assert(p->parts[0].src == data + 512 && p->parts[1].src == data + 256);
+    w.stack = 3;
+    w.rows = 6;
+    ck_assert(!place(&w, 1, true, NULL, 0));
+    ck_assert_msg(strstr(err.message, "tensor s.2 is missing"), "%s", err.message);
+}
+END_TEST
 
 START_TEST(in_file)
 {
@@ -199,6 +232,7 @@ MTR_CHECK_MAIN("weights/place")
 {
     mtr_arena_init(&arena, 0);
     tcase_add_test(tc, in_file);
+    tcase_add_test(tc, apart);
     tcase_add_test(tc, divisors_are_copied);
     tcase_add_test(tc, laid_out);
     tcase_add_test(tc, one_row_is_laid_out);
