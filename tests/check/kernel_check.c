@@ -181,7 +181,8 @@ static int run_point(struct rig *r, const struct mtr_family *f, const struct mtr
     if (tried)
         return status;
     fprintf(stderr, "kernel-check: there is no case for %s\n", p->function);
-    return 2;
+    /* Of the host's own, whose unit tests hold them, those that no device computes may lack one. */
+    return strcmp(r->sides[RIG_SUBJECT].hardware->name, "host") == 0 ? 0 : 2;
 }
 
 static int run_all(struct rig *r, const char *only, uint32_t seeds)
