@@ -55,11 +55,6 @@ struct mtr_json mtr_string_value(struct mtr_str s)
     return (struct mtr_json){.kind = MTR_JSON_STRING, .text = s};
 }
 
-struct mtr_json mtr_bool_value(bool b)
-{
-    return (struct mtr_json){.kind = MTR_JSON_BOOL, .boolean = b};
-}
-
 struct mtr_json mtr_text_part(struct mtr_arena *arena, struct mtr_str text)
 {
     struct mtr_object part = {.arena = arena};

@@ -33,7 +33,6 @@ void mtr_object_add_str(struct mtr_object *o, const char *key, struct mtr_str s)
 struct mtr_json mtr_array_value(const struct mtr_array *a);
 struct mtr_json mtr_object_value(const struct mtr_object *o);
 struct mtr_json mtr_string_value(struct mtr_str s);
-struct mtr_json mtr_bool_value(bool b);
 
 /* {"type": "text", "text": text} */
 struct mtr_json mtr_text_part(struct mtr_arena *arena, struct mtr_str text);

@@ -17,6 +17,9 @@ struct lane {
     size_t n;      /* of the group, at most 16 */
 };
 
+_Static_assert(MTR_CONV1D_MAX_TAPS * sizeof(vf) <= MTR_HOST_SCRATCH_BYTES,
+               "the scratch holds the taps of a group");
+
 /* taps[j]: weight j of each channel. */
 static void spread_taps(const struct mtr_conv1d_args *args, uint32_t channel, size_t n, vf *taps)
 {
