@@ -56,6 +56,7 @@ static pid_t sleeper(bool stubborn)
     pid_t child = fork();
     if (child == 0) {
         signal(SIGTERM, stubborn ? SIG_IGN : SIG_DFL);
+        signal(SIGHUP, SIG_DFL); /* nohup has it ignored */
         (void)!write(ready[1], "", 1);
         for (;;)
             pause();
